@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/command.h"
+
+#include <algorithm>
+#include <cstring>
+#include <iomanip>
+#include <ostream>
+#include <string>
+
+#include "base/status.h"
+#include "base/suggest.h"
+
+namespace rondo::cli {
+namespace {
+
+void PrintTable(const CommandTable& table, std::ostream& out) {
+  out << "rondo shares NVIDIA GPUs between pods by time-slicing.\n\n"
+         "usage: rondo COMMAND [OPTION...]\n\n";
+  size_t width = 0;
+  for (const Command& c : table.commands)
+    width = std::max(width, strlen(c.name));
+  for (const Command& c : table.commands)
+    out << "  " << std::left << std::setw(static_cast<int>(width)) << c.name
+        << "  " << c.help << " (needs " << c.needs << ")\n";
+  out << "\n`rondo COMMAND --help` tells the options of one.\n";
+}
+
+const Command* Find(const CommandTable& table, const std::string& name) {
+  for (const Command& c : table.commands)
+    if (name == c.name) return &c;
+  return nullptr;
+}
+
+}  // namespace
+
+int Dispatch(const CommandTable& table, int argc, char** argv,
+             std::ostream& out, std::ostream& err) {
+  const char* slash = strrchr(argv[0], '/');
+  const std::string executable = slash != nullptr ? slash + 1 : argv[0];
+  for (const Alias& alias : table.aliases)
+    if (executable == alias.executable)
+      return Find(table, alias.command)->run(argc, argv);
+
+  const std::string word = argc > 1 ? argv[1] : "help";
+  if (word == "help" || word == "--help" || word == "-h") {
+    PrintTable(table, out);
+    return kExitOk;
+  }
+  const Command* command = Find(table, word == "--version" ? "version" : word);
+  if (command != nullptr) return command->run(argc - 1, argv + 1);
+
+  std::vector<std::string> names;
+  for (const Command& c : table.commands) names.emplace_back(c.name);
+  err << "rondo: no command '" << word << "'";
+  if (const std::string near = NearestWord(word, names); !near.empty())
+    err << "; did you mean '" << near << "'?";
+  err << " (`rondo help` lists them)\n";
+  return kExitUsage;
+}
+
+}  // namespace rondo::cli
