@@ -1,0 +1,48 @@
+# Two commands on a fresh machine: `make demo` and `make test`. Everything else is for people who work on Rondo.
+.PHONY: demo test check build image test-cluster cluster bench benchmarks sanitizers clean deps
+
+# Debian 12's tools; a fresh machine may lack even cmake, so every target installs first (a no-op when all is there).
+deps:
+	@tools/install-deps
+
+build: deps
+	@cmake --preset release >/dev/null
+	@cmake --build --preset release
+
+demo: deps
+	@cmake --preset release >/dev/null
+	@cmake --build --preset release --target rondo
+	@build/release/bin/rondo demo
+
+test: build check
+	@ctest --preset release
+
+check: deps
+	@tools/check
+
+image: deps
+	@cmake --preset release >/dev/null
+	@cmake --build --preset release --target rondo
+	@tools/image --binary build/release/bin/rondo --out build/image/rondo.tar
+
+# Real Kubernetes on this machine; K8S=1.34 chooses the oldest supported release.
+test-cluster: image
+	@tools/install-deps cluster
+	@test/cluster/run
+
+cluster: image
+	@tools/install-deps cluster
+	@test/cluster/up
+
+bench: deps
+	@cmake --preset release >/dev/null
+	@cmake --build --preset release --target rondo benchmarks
+	@bench/run
+
+# What CI adds to `make test`: both sanitizers, the second compiler, a short run of every fuzzer.
+sanitizers: deps
+	@set -e; for preset in asan tsan clang fuzz; do \
+	  echo "== $$preset"; cmake --preset $$preset >/dev/null; cmake --build --preset $$preset; ctest --preset $$preset; done
+
+clean:
+	rm -rf build
