@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "metrics/http_server.h"
+
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+
+#include "absl/strings/str_cat.h"
+#include "base/unique_fd.h"
+#include "gtest/gtest.h"
+
+namespace rondo::metrics {
+namespace {
+
+std::unique_ptr<HttpServer> StartServer() {
+  auto server = HttpServer::Start(
+      {.host = "127.0.0.1", .port = 0},
+      {{"/healthz", [] { return HttpResponse{.body = "ok\n"}; }},
+       {"/readyz", [] { return HttpResponse{.code = 503, .body = "no\n"}; }}});
+  EXPECT_TRUE(server.ok()) << server.status();
+  return *std::move(server);
+}
+
+// The whole answer to one request on a connection of its own.
+std::string Talk(int port, const std::string& request) {
+  UniqueFd fd(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_port = htons(static_cast<uint16_t>(port));
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  if (connect(fd.get(), reinterpret_cast<sockaddr*>(&address),
+              sizeof(address)) != 0)
+    return "no connection";
+  if (send(fd.get(), request.data(), request.size(), MSG_NOSIGNAL) < 0)
+    return "no request";
+  std::string answer;
+  char buffer[4096];
+  for (ssize_t n; (n = read(fd.get(), buffer, sizeof(buffer))) > 0;)
+    answer.append(buffer, static_cast<size_t>(n));
+  return answer;
+}
+
+std::string Request(const std::string& method, const std::string& path) {
+  return absl::StrCat(method, " ", path,
+                      " HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
+}
+
+TEST(HttpServer, ServesItsRoutesAndNothingElse) {
+  auto server = StartServer();
+  struct Row {
+    std::string request, status, body;
+  };
+  EXPECT_EQ(Talk(server->port(), "nonsense\r\n\r\n"), "") << "closed";
+  const Row rows[] = {
+      {Request("GET", "/healthz"), "HTTP/1.1 200", "ok\n"},
+      {Request("GET", "/healthz?x=1"), "HTTP/1.1 200", "ok\n"},
+      {Request("GET", "/readyz"), "HTTP/1.1 503", "no\n"},
+      {Request("GET", "/../etc/passwd"), "HTTP/1.1 404",
+       "nothing at /../etc/passwd; there is: /healthz /readyz\n"},
+      {Request("DELETE", "/healthz"), "HTTP/1.1 405", "only GET and HEAD\n"},
+  };
+  for (const Row& row : rows) {
+    const std::string answer = Talk(server->port(), row.request);
+    EXPECT_EQ(answer.substr(0, row.status.size()), row.status) << row.request;
+    if (!row.body.empty()) {
+      EXPECT_EQ(answer.substr(answer.find("\r\n\r\n") + 4), row.body);
+    }
+  }
+}
+
+TEST(HttpServer, APortInUseIsAnError) {
+  auto first = StartServer();
+  const auto second =
+      HttpServer::Start({.host = "127.0.0.1", .port = first->port()}, {});
+  EXPECT_TRUE(absl::IsUnavailable(second.status())) << second.status();
+}
+
+TEST(ParseListenAddress, TakesWhatAFlagMayHold) {
+  EXPECT_EQ(ParseListenAddress(":9400")->port, 9400);
+  EXPECT_EQ(ParseListenAddress(":9400")->host, "");
+  EXPECT_EQ(ParseListenAddress("127.0.0.1:0")->host, "127.0.0.1");
+  EXPECT_EQ(ParseListenAddress("[::1]:80")->host, "::1");
+  for (const char* bad : {"", "9400", ":", ":x", ":65536", ":-1"})
+    EXPECT_FALSE(ParseListenAddress(bad).ok()) << bad;
+  EXPECT_FALSE(HttpServer::Start({.host = "localhosst", .port = 0}, {}).ok());
+}
+
+}  // namespace
+}  // namespace rondo::metrics
