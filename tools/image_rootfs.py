@@ -41,7 +41,7 @@ COMPILED_IN = ("libabsl-dev", "libcli11-dev", "libgrpc++-dev", "libprotobuf-dev"
                "libstdc++-12-dev", "libyaml-cpp-dev", "nlohmann-json3-dev")
 
 CERTIFICATES = "/usr/share/ca-certificates/mozilla"
-LICENCES = "/usr/share/common-licenses"  # the packages' copyright files refer to these
+LICENCES = "/usr/share/common-licenses"  # base-files' own; the copyright files of the others refer to them
 
 
 class StageError(Exception):
@@ -58,7 +58,6 @@ def base_tree(elf):
     # libnvidia-container and scanners take this file as the sign that libraries lie in the multiarch folder.
     files["/etc/debian_version"] = _real("/etc/debian_version")
     certificates = _certificates()
-    files |= {path: path for path in _files_of(LICENCES)}
     packages = owners([*files.values(), *certificates])
 
     # Debian's merged /usr: both spellings of a path must work (the loader's is /lib64, a script's shell is /bin/sh).
@@ -141,7 +140,7 @@ def _settings(elf):
     }
     tree = {path: Entry(0o644, content.encode()) for path, content in text.items()}
     tree["etc/os-release"] = Entry(target="../usr/lib/os-release")
-    # A runtime cannot create a mount point in a read-only root file system.
+    # Where deploy/rondo.yaml and every runtime mount.
     for folder in ("dev", "driver-root", "etc/rondo/config", "proc", "run", "sys", "var/lib/kubelet/device-plugins"):
         tree[folder] = Entry()
     tree["var/run"] = Entry(target="../run")
@@ -151,7 +150,7 @@ def _settings(elf):
 
 def _package_records(packages):
     """Licence texts, and the records by which vulnerability scanners know what is inside (status.d, one a package)."""
-    tree = {}
+    tree = {path.lstrip("/"): Entry(0o644, _bytes(path)) for path in _files_of(LICENCES)}
     for package in sorted(packages):
         licence = f"/usr/share/doc/{package}/copyright"
         tree[licence.lstrip("/")] = Entry(0o644, _bytes(_real(licence, package)))
@@ -165,9 +164,7 @@ def _package_records(packages):
 
 
 def _files_of(folder):
-    """Its files, without links: GPL -> GPL-3 and the like name what is there already."""
-    paths = [os.path.join(folder, name) for name in sorted(os.listdir(folder))]
-    return [path for path in paths if os.path.isfile(path) and not os.path.islink(path)]
+    return [os.path.join(folder, name) for name in sorted(os.listdir(folder))]
 
 
 def _real(path, package=""):
