@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "agent/options.h"
+
+#include <iostream>
+#include <map>
+
+#include "CLI/CLI.hpp"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
+#include "base/status.h"
+#include "config/flag_table.h"
+
+namespace rondo::agent {
+namespace {
+
+// One of the agent's own flags: command line > environment > default, as for
+// NVIDIA's.
+void AddOwn(CLI::App& app, const config::Getenv& getenv, const char* flag,
+            const char* environment, std::string& value, const char* help) {
+  if (auto set = getenv(environment)) value = *set;
+  app.add_option(flag, value, absl::StrCat(help, " [$", environment, "]"))
+      ->capture_default_str();
+}
+
+void AddNvidias(CLI::App& app, std::map<std::string, std::string>& given) {
+  for (const config::FlagInfo& flag : config::kFlags) {
+    std::string names;
+    for (const char* name : flag.names)
+      if (name != nullptr)
+        absl::StrAppend(&names, names.empty() ? "--" : ",--", name);
+    std::string help = flag.help;
+    for (const char* variable : flag.environment)
+      if (variable != nullptr) absl::StrAppend(&help, " [$", variable, "]");
+    const std::string key = flag.key;
+    CLI::Option* option;
+    if (flag.type == config::FlagType::kBool) {
+      // Go's form: --x, --x=true, --x=false.
+      option = app.add_option_function<std::string>(
+          names, [&given, key](const std::string& v) { given[key] = v; }, help);
+      option->expected(0, 1)->default_str("true");
+    } else {
+      option = app.add_option_function<std::vector<std::string>>(
+          names,
+          [&given, key](const std::vector<std::string>& values) {
+            given[key] = absl::StrJoin(values, ",");
+          },
+          help);
+      // A list flag may be given several times; of any other the last counts.
+      if (flag.type == config::FlagType::kStringList ||
+          flag.type == config::FlagType::kIntList)
+        option->take_all();
+      else
+        option->take_last();
+      option->expected(1);
+    }
+    option->group("NVIDIA's flags");
+  }
+}
+
+std::vector<std::string> SplitList(const std::string& text) {
+  return absl::StrSplit(text, ',', absl::SkipEmpty());
+}
+
+// The words for CLI11, last first as it wants them. It knows no empty value in
+// `--name=`, which clears a default
+// (`--kubelet-socket=` means "do not register"); as a word of its own it does.
+std::vector<std::string> ReversedWords(int argc, char** argv) {
+  std::vector<std::string> words;
+  for (int i = argc - 1; i >= 1; --i) {
+    std::string word = argv[i];
+    if (word.size() > 3 && word.starts_with("--") && word.ends_with('=')) {
+      words.emplace_back();
+      word.pop_back();
+    }
+    words.push_back(std::move(word));
+  }
+  return words;
+}
+
+const std::map<std::string, LogLevel> kLogLevels = {
+    {"debug", LogLevel::kDebug},
+    {"info", LogLevel::kInfo},
+    {"warning", LogLevel::kWarning},
+    {"error", LogLevel::kError},
+    {"off", LogLevel::kOff}};
+
+}  // namespace
+
+ParsedOptions ParseOptions(int argc, char** argv,
+                           const config::Getenv& getenv) {
+  Options options;
+  std::string fallbacks = absl::StrJoin(options.fallback_strategies, ",");
+  std::string log_level = "info";
+  CLI::App app("The node agent: shares this node's GPUs through kubelet.",
+               "rondo agent");
+  AddNvidias(app, options.overrides.command_line);
+  auto own = [&](const char* flag, const char* environment, std::string& value,
+                 const char* help) {
+    AddOwn(app, getenv, flag, environment, value, help);
+  };
+  own("--config-dir", "CONFIG_DIR", options.config_dir,
+      "folder with one config a file; a mounted ConfigMap");
+  own("--default-config", "DEFAULT_CONFIG", options.default_config,
+      "the file in it to use when the node has no label");
+  own("--fallback-strategies", "FALLBACK_STRATEGIES", fallbacks,
+      "then, in this order: named, single, empty");
+  own("--node-name", "NODE_NAME", options.node_name,
+      "this node; its label chooses the config");
+  own("--node-label", "NODE_LABEL", options.node_label,
+      "the label that names the config");
+  own("--listen", "RONDO_LISTEN", options.listen,
+      "address of /metrics, /healthz, /readyz and /api; empty = none");
+  own("--device-plugin-dir", "RONDO_DEVICE_PLUGIN_DIR",
+      options.device_plugin_dir, "kubelet's folder of plugin sockets");
+  own("--cdi-dir", "RONDO_CDI_DIR", options.cdi_dir,
+      "where CDI specifications are written");
+  own("--state-dir", "RONDO_STATE_DIR", options.state_dir,
+      "remembers the last good config; empty = does not");
+  own("--root", "RONDO_ROOT", options.root,
+      "where /proc, /sys and /dev are read");
+  own("--log-level", "RONDO_LOG_LEVEL", log_level,
+      "debug, info, warning, error or off");
+  try {
+    app.parse(ReversedWords(argc, argv));
+  } catch (const CLI::ParseError& error) {
+    return {std::nullopt,
+            app.exit(error, std::cout, std::cerr) == 0 ? kExitOk : kExitUsage};
+  }
+  const auto level = kLogLevels.find(log_level);
+  if (level == kLogLevels.end()) {
+    std::cerr << "rondo agent: log level '" << log_level
+              << "' is none of debug, info, warning, error, off\n";
+    return {std::nullopt, kExitUsage};
+  }
+  options.log_level = level->second;
+  options.fallback_strategies = SplitList(fallbacks);
+  if (auto set = getenv("CONFIG_FILE")) options.config_file = *set;
+  if (const auto given = options.overrides.command_line.find("configFile");
+      given != options.overrides.command_line.end())
+    options.config_file = given->second;
+  return {options, kExitOk};
+}
+
+}  // namespace rondo::agent

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "agent/options.h"
+
+#include "base/status.h"
+#include "gtest/gtest.h"
+
+namespace rondo::agent {
+namespace {
+
+using Environment = std::map<std::string, std::string>;
+
+ParsedOptions Parse(std::vector<std::string> words,
+                    const Environment& environment = {}) {
+  words.insert(words.begin(), "agent");
+  std::vector<char*> argv;
+  for (std::string& word : words) argv.push_back(word.data());
+  return ParseOptions(
+      static_cast<int>(argv.size()), argv.data(),
+      [&](absl::string_view name) -> std::optional<std::string> {
+        const auto it = environment.find(std::string(name));
+        if (it == environment.end()) return std::nullopt;
+        return it->second;
+      });
+}
+
+TEST(ParseOptions, TakesNvidiasFlagsByAllTheirNames) {
+  using Given = std::map<std::string, std::string>;
+  struct Row {
+    std::vector<std::string> words;
+    Given given;
+  };
+  const Row rows[] = {
+      {{}, {}},
+      {{"--mig-strategy=mixed"}, {{"migStrategy", "mixed"}}},
+      {{"--mig-strategy", "mixed"}, {{"migStrategy", "mixed"}}},
+      {{"--mig-strategy="}, {{"migStrategy", ""}}},
+      {{"--pass-device-specs"}, {{"plugin.passDeviceSpecs", "true"}}},
+      {{"--pass-device-specs=false"}, {{"plugin.passDeviceSpecs", "false"}}},
+      {{"--driver-root=/x"}, {{"nvidiaDriverRoot", "/x"}}},
+      {{"--nvidia-driver-root=/x"}, {{"nvidiaDriverRoot", "/x"}}},
+      {{"--device-list-strategy=envvar,cdi-cri"},
+       {{"plugin.deviceListStrategy", "envvar,cdi-cri"}}},
+      {{"--device-list-strategy=envvar", "--device-list-strategy=cdi-cri"},
+       {{"plugin.deviceListStrategy", "envvar,cdi-cri"}}},
+      {{"--device-id-strategy=uuid", "--device-id-strategy=index"},
+       {{"plugin.deviceIDStrategy", "index"}}},
+  };
+  for (const Row& row : rows) {
+    const ParsedOptions parsed = Parse(row.words);
+    ASSERT_TRUE(parsed.options) << testing::PrintToString(row.words);
+    EXPECT_EQ(parsed.options->overrides.command_line, row.given)
+        << testing::PrintToString(row.words);
+  }
+}
+
+TEST(ParseOptions, CommandLineWinsOverEnvironment) {
+  const Environment environment = {{"CONFIG_FILE", "/env"},
+                                   {"RONDO_LISTEN", ""},
+                                   {"FALLBACK_STRATEGIES", "empty"}};
+  EXPECT_EQ(Parse({}, environment).options->config_file, "/env");
+  EXPECT_EQ(Parse({}, environment).options->listen, "") << "set but empty";
+  EXPECT_EQ(Parse({}, environment).options->fallback_strategies,
+            std::vector<std::string>{"empty"});
+  EXPECT_EQ(Parse({"--config-file=/cli", "--listen=:1"}, environment)
+                .options->config_file,
+            "/cli");
+  EXPECT_EQ(Parse({"--listen=:1"}, environment).options->listen, ":1");
+}
+
+TEST(ParseOptions, BadUsageIsExitCode2AndHelpIs0) {
+  EXPECT_EQ(Parse({"--no-such-flag"}).exit_code, kExitUsage);
+  EXPECT_EQ(Parse({"--log-level=loud"}).exit_code, kExitUsage);
+  EXPECT_EQ(Parse({"stray"}).exit_code, kExitUsage);
+  EXPECT_EQ(Parse({"--help"}).exit_code, kExitOk);
+  EXPECT_FALSE(Parse({"--help"}).options);
+}
+
+}  // namespace
+}  // namespace rondo::agent
