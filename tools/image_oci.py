@@ -123,7 +123,7 @@ def write_folder(trees, root):
 
 def _gzip(data):
     out = io.BytesIO()
-    with gzip.GzipFile(filename="", mode="wb", compresslevel=9, fileobj=out, mtime=0) as f:
+    with gzip.GzipFile(filename="", mode="wb", compresslevel=6, fileobj=out, mtime=0) as f:
         f.write(data)
     return out.getvalue()
 

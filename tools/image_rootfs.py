@@ -13,7 +13,7 @@ from image_oci import Entry
 
 # Libraries that no DT_NEEDED of the executable names, because they are opened at run time.
 OPENED = {
-    "libcurl.so.4": "the agent's client of the API server",
+    "libcurl-gnutls.so.4": "the agent's client of the API server",
     # The driver's libnvidia-ml.so.1 is taken from the node and finds its own DT_NEEDED here. Since glibc 2.34 these
     # are empty shells beside libc.so.6, but a driver that was linked before then still asks for them by name.
     "libdl.so.2": "the driver's library",
@@ -37,8 +37,9 @@ APPLETS = {
 }
 
 # Packages whose code is compiled into the executable: their licences travel with it.
-COMPILED_IN = ("libabsl-dev", "libcli11-dev", "libgrpc++-dev", "libprotobuf-dev", "libspdlog-dev", "libfmt-dev",
-               "libstdc++-12-dev", "libyaml-cpp-dev", "nlohmann-json3-dev")
+COMPILED_IN = ("libabsl-dev", "libc-ares-dev", "libcli11-dev", "libfmt-dev", "libgrpc-dev", "libgrpc++-dev",
+               "libprotobuf-dev", "libre2-dev", "libspdlog-dev", "libstdc++-12-dev", "libyaml-cpp-dev",
+               "nlohmann-json3-dev", "zlib1g-dev")
 
 CERTIFICATES = "/usr/share/ca-certificates/mozilla"
 LICENCES = "/usr/share/common-licenses"  # base-files' own; the copyright files of the others refer to them
