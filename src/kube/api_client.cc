@@ -96,7 +96,7 @@ struct ApiClient::Transfer {
   CURL* easy;
   const std::atomic<bool>& cancelled;
   const std::function<void(absl::string_view)>* on_line = nullptr;
-  std::string body = {};
+  std::string body;
   bool too_large = false;
 
   long HttpCode() const {
