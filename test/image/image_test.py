@@ -118,7 +118,29 @@ class LayoutTest(unittest.TestCase):
         self.assertEqual("edge", annotations["org.opencontainers.image.ref.name"])
 
 
+class ContainerfileTest(unittest.TestCase):
+
+    def test_it_ends_in_the_same_config(self):
+        with open(os.path.join(ROOT, "Containerfile"), encoding="utf-8") as f:
+            final = f.read().replace("\\\n", " ").split("\nFROM scratch\n")[1]
+        config = Archive(archive).config["config"]
+        self.assertEqual(config["Entrypoint"], json.loads(re.search(r"^ENTRYPOINT (.*)", final, re.MULTILINE)[1]))
+        self.assertEqual(config["Env"], re.findall(r"^ENV (.*)", final, re.MULTILINE))
+        self.assertEqual(config["User"], re.search(r"^USER (.*)", final, re.MULTILINE)[1])
+        self.assertEqual(config["WorkingDir"], re.search(r"^WORKDIR (.*)", final, re.MULTILINE)[1])
+        self.assertEqual(config["Labels"], dict(re.findall(r'(org\.[\w.]+)="([^"]*)"', final)))
+
+
 class ReproducibleTest(unittest.TestCase):
+
+    def test_the_executable_does_not_know_where_it_was_built(self):
+        # What a compiler writes of paths (__FILE__, assertions) would make two checkouts differ.
+        rondo = os.path.join(scratch.name, "stripped")
+        subprocess.run(["strip", "-o", rondo, BINARY], check=True)
+        with open(rondo, "rb") as f:
+            data = f.read()
+        for folder in (ROOT, os.path.dirname(BINARY)):
+            self.assertFalse(folder.encode() in data, f"{folder} stands in the executable")
 
     def test_another_checkout_folder_umask_and_time_zone_give_the_same_bytes(self):
         checkout = os.path.join(scratch.name, "another", "checkout")
