@@ -61,7 +61,8 @@ class ManifestTest(unittest.TestCase):
         self.assertLessEqual(spec["selector"]["matchLabels"].items(), spec["template"]["metadata"]["labels"].items())
 
     def test_it_runs_the_image_that_tools_image_builds(self):
-        usage = subprocess.run([os.path.join(ROOT, "tools/image"), "--help"], capture_output=True, text=True, check=True)
+        usage = subprocess.run([os.path.join(ROOT, "tools/image"), "--help"],
+                               capture_output=True, text=True, check=True)
         default = re.search(r"^  --tag TAG.*?\(default:\s*(\S+)\)", usage.stdout, re.DOTALL | re.MULTILINE)[1]
         self.assertEqual(default, self.container["image"])
         self.assertNotIn("command", self.container, "the image's entry point is the agent")
