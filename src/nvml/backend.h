@@ -4,11 +4,12 @@
 // libnvidia-ml.so.1; tests pass their own.
 //
 // Threads: all methods may be called from any thread; WaitForEvent blocks and
-// is meant for a thread of its own. Failure: NotFound for a GPU or function
-// that is not there; Unavailable for a GPU that is lost; Unimplemented where
-// this driver does not support the call; Internal otherwise. The message holds
-// NVML's own words. Unknown is never 0. Source: NVML API reference; NVIDIA
-// device plugin behaviour as noted at each member.
+// is meant for a thread of its own. Failure: NotFound for a GPU that is not
+// there; Unavailable for a GPU that is lost or a driver that does not run;
+// Unimplemented where this driver or GPU does not support the call;
+// PermissionDenied; Internal otherwise. The message holds NVML's own words.
+// Unknown is never 0. Source: NVML API reference; NVIDIA device plugin
+// behaviour as noted at each member.
 
 #ifndef RONDO_NVML_BACKEND_H_
 #define RONDO_NVML_BACKEND_H_

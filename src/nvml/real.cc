@@ -1,0 +1,395 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "nvml/real.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "base/status.h"
+#include "nvml/mig_profile.h"
+#include "nvml/symbols.h"
+
+namespace rondo::nvml {
+namespace {
+
+using abi::Symbols;
+
+// Reads what one GPU is. All members share the handle and the first error.
+class GpuReader {
+ public:
+  GpuReader(const Symbols& nvml, abi::Device device)
+      : nvml_(nvml), device_(device) {}
+
+  absl::StatusOr<Gpu> Read(int index) const {
+    Gpu gpu;
+    gpu.index = index;
+    char text[abi::kUuidSize];
+    RONDO_RETURN_IF_ERROR(
+        nvml_.Check(nvml_.uuid(device_, text, sizeof(text)), "GetUUID"));
+    gpu.uuid = text;
+    RONDO_RETURN_IF_ERROR(
+        nvml_.Check(nvml_.name(device_, text, sizeof(text)), "GetName"));
+    gpu.name = text;
+    unsigned minor = 0;
+    RONDO_RETURN_IF_ERROR(
+        nvml_.Check(nvml_.minor(device_, &minor), "GetMinorNumber"));
+    gpu.minor = static_cast<int>(minor);
+    RONDO_ASSIGN_OR_RETURN(gpu.bus_id, BusId());
+    RONDO_RETURN_IF_ERROR(
+        nvml_.Check(nvml_.compute_capability(device_, &gpu.compute_major,
+                                             &gpu.compute_minor),
+                    "GetCudaComputeCapability"));
+    if (abi::Memory memory; nvml_.memory(device_, &memory) == abi::kSuccess)
+      gpu.memory_bytes = memory.total;
+    unsigned current = 0, pending = 0;
+    const abi::Return mode = nvml_.mig_mode(device_, &current, &pending);
+    if (mode != abi::kNotSupported && mode != abi::kFunctionNotFound)
+      RONDO_RETURN_IF_ERROR(nvml_.Check(mode, "GetMigMode"));
+    gpu.mig_enabled = mode == abi::kSuccess && current == 1;
+    if (gpu.mig_enabled) RONDO_RETURN_IF_ERROR(ReadMigs(&gpu));
+    return gpu;
+  }
+
+ private:
+  absl::StatusOr<std::string> BusId() const {
+    if (nvml_.pci_v3) {
+      abi::PciInfoV3 pci{};
+      RONDO_RETURN_IF_ERROR(
+          nvml_.Check(nvml_.pci_v3(device_, &pci), "GetPciInfo"));
+      return std::string(pci.bus_id);
+    }
+    abi::PciInfoV2 pci{};
+    RONDO_RETURN_IF_ERROR(
+        nvml_.Check(nvml_.pci_v2(device_, &pci), "GetPciInfo"));
+    return absl::StrFormat("%08X:%02X:%02X.0", pci.domain, pci.bus, pci.device);
+  }
+
+  absl::Status ReadMigs(Gpu* gpu) const {
+    unsigned max = 0;
+    RONDO_RETURN_IF_ERROR(
+        nvml_.Check(nvml_.max_migs(device_, &max), "GetMaxMigDeviceCount"));
+    for (unsigned slot = 0; slot < max; ++slot) {
+      abi::Device device = nullptr;
+      const abi::Return got = nvml_.mig_by_index(device_, slot, &device);
+      // Slots may be empty, and not only at the end.
+      if (got == abi::kNotFound || got == abi::kInvalidArgument) continue;
+      RONDO_RETURN_IF_ERROR(nvml_.Check(got, "GetMigDeviceHandleByIndex"));
+      auto mig = ReadMig(device, slot, gpu->memory_bytes.value_or(0));
+      if (!mig.ok())
+        return Annotate(mig.status(), absl::StrCat("MIG device ", slot));
+      gpu->migs.push_back(*std::move(mig));
+    }
+    return absl::OkStatus();
+  }
+
+  absl::StatusOr<MigDevice> ReadMig(abi::Device device, unsigned slot,
+                                    uint64_t gpu_memory_bytes) const {
+    MigDevice mig;
+    mig.slot = static_cast<int>(slot);
+    char uuid[abi::kUuidSize];
+    RONDO_RETURN_IF_ERROR(
+        nvml_.Check(nvml_.uuid(device, uuid, sizeof(uuid)), "GetUUID"));
+    mig.uuid = uuid;
+    unsigned gpu_instance = 0, compute_instance = 0;
+    RONDO_RETURN_IF_ERROR(nvml_.Check(
+        nvml_.gpu_instance_id(device, &gpu_instance), "GetGpuInstanceId"));
+    RONDO_RETURN_IF_ERROR(
+        nvml_.Check(nvml_.compute_instance_id(device, &compute_instance),
+                    "GetComputeInstanceId"));
+    mig.gpu_instance = static_cast<int>(gpu_instance);
+    mig.compute_instance = static_cast<int>(compute_instance);
+    abi::Attributes attributes{};
+    RONDO_RETURN_IF_ERROR(
+        nvml_.Check(nvml_.attributes(device, &attributes), "GetAttributes"));
+    mig.gpu_slices = static_cast<int>(attributes.gpu_instance_slices);
+    mig.compute_slices = static_cast<int>(attributes.compute_instance_slices);
+    mig.memory_mib = attributes.memory_mib;
+    mig.profile = MigProfileText({.gpu_slices = mig.gpu_slices,
+                                  .compute_slices = mig.compute_slices,
+                                  .memory_mib = mig.memory_mib,
+                                  .gpu_memory_bytes = gpu_memory_bytes,
+                                  .suffix = Suffix(gpu_instance)});
+    return mig;
+  }
+
+  // Which of the profiles with equal slices it is, only its GPU instance knows,
+  // and only a privileged process may ask that. Without the answer the plain
+  // profile is named.
+  absl::string_view Suffix(unsigned gpu_instance) const {
+    abi::GpuInstance instance = nullptr;
+    abi::GpuInstanceInfo info{};
+    if (nvml_.gpu_instance(device_, gpu_instance, &instance) != abi::kSuccess ||
+        nvml_.gpu_instance_info(instance, &info) != abi::kSuccess)
+      return "";
+    for (uint32_t profile = 0; profile < abi::kProfileCount; ++profile) {
+      abi::GpuInstanceProfileInfo known{};
+      if (nvml_.gpu_instance_profile(device_, profile, &known) ==
+              abi::kSuccess &&
+          known.id == info.profile_id)
+        return MigProfileSuffix(profile);
+    }
+    return "";
+  }
+
+  const Symbols& nvml_;
+  const abi::Device device_;
+};
+
+// Asks for the size first; more processes may have come until the second call.
+template <typename T, typename Call>
+abi::Return ReadProcesses(const Call& call, abi::Device device,
+                          std::vector<Process>* out) {
+  unsigned count = 0;
+  abi::Return got = call(device, &count, nullptr);
+  std::vector<T> list;
+  for (int attempt = 0; got == abi::kInsufficientSize && attempt < 8;
+       ++attempt) {
+    list.resize(count + 8);
+    count = static_cast<unsigned>(list.size());
+    got = call(device, &count, list.data());
+  }
+  if (got != abi::kSuccess) return got;
+  list.resize(std::min<size_t>(count, list.size()));
+  for (const T& process : list) {
+    out->push_back({.pid = process.pid, .used_bytes = std::nullopt});
+    if (process.used != abi::kNotAvailable)
+      out->back().used_bytes = process.used;
+  }
+  return abi::kSuccess;
+}
+
+absl::string_view RecoveryText(uint32_t action) {
+  switch (action) {
+    case abi::kRecoveryGpuReset:
+      return "a GPU reset";
+    case abi::kRecoveryNodeReboot:
+      return "a reboot of the node";
+    case abi::kRecoveryDrainP2p:
+      return "its peer traffic drained";
+    case abi::kRecoveryDrainAndReset:
+      return "draining, then a GPU reset";
+    default:
+      return "recovery";
+  }
+}
+
+Ancestor FromTopology(unsigned level) {
+  switch (level) {
+    case abi::kTopologyInternal:
+      return Ancestor::kSameBoard;
+    case abi::kTopologySingle:
+      return Ancestor::kSingleSwitch;
+    case abi::kTopologyMultiple:
+      return Ancestor::kMultipleSwitches;
+    case abi::kTopologyHostBridge:
+      return Ancestor::kHostBridge;
+    case abi::kTopologyNode:
+      return Ancestor::kSameCpu;
+    case abi::kTopologySystem:
+      return Ancestor::kCrossCpu;
+    default:
+      return Ancestor::kUnknown;
+  }
+}
+
+}  // namespace
+
+Real::Real(std::unique_ptr<const Symbols> nvml) : nvml_(std::move(nvml)) {}
+
+Real::~Real() {
+  if (event_set_ != nullptr) nvml_->event_set_free(event_set_);
+  nvml_->shutdown();
+}
+
+absl::StatusOr<std::unique_ptr<Real>> Real::Load(const std::string& library) {
+  RONDO_ASSIGN_OR_RETURN(auto nvml, Symbols::Load(library));
+  RONDO_RETURN_IF_ERROR(nvml->Check(nvml->init(), "nvmlInit"));
+  return std::unique_ptr<Real>(new Real(std::move(nvml)));
+}
+
+absl::StatusOr<std::string> Real::DriverVersion() {
+  char text[80];
+  RONDO_RETURN_IF_ERROR(nvml_->Check(nvml_->driver_version(text, sizeof(text)),
+                                     "SystemGetDriverVersion"));
+  return std::string(text);
+}
+
+absl::StatusOr<int> Real::CudaDriverVersion() {
+  int version = 0;
+  RONDO_RETURN_IF_ERROR(nvml_->Check(nvml_->cuda_version
+                                         ? nvml_->cuda_version(&version)
+                                         : nvml_->cuda_version_v1(&version),
+                                     "SystemGetCudaDriverVersion"));
+  return version;
+}
+
+absl::StatusOr<std::vector<absl::StatusOr<Gpu>>> Real::ListGpus() {
+  unsigned count = 0;
+  RONDO_RETURN_IF_ERROR(nvml_->Check(nvml_->count(&count), "GetCount"));
+  std::vector<absl::StatusOr<Gpu>> gpus;
+  for (unsigned i = 0; i < count; ++i) {
+    abi::Device device = nullptr;
+    const absl::Status found =
+        nvml_->Check(nvml_->by_index(i, &device), "GetHandleByIndex");
+    absl::StatusOr<Gpu> gpu =
+        found.ok() ? GpuReader(*nvml_, device).Read(static_cast<int>(i))
+                   : found;
+    if (!gpu.ok()) gpu = Annotate(gpu.status(), absl::StrCat("GPU ", i));
+    if (gpu.ok() &&
+        (gpu->name == "DGX Display" || gpu->name == "NVIDIA DGX Display"))
+      continue;
+    gpus.push_back(std::move(gpu));
+  }
+  return gpus;
+}
+
+absl::StatusOr<abi::Device> Real::Handle(absl::string_view uuid) {
+  abi::Device device = nullptr;
+  RONDO_RETURN_IF_ERROR(
+      nvml_->Check(nvml_->by_uuid(std::string(uuid).c_str(), &device), uuid));
+  return device;
+}
+
+absl::StatusOr<Link> Real::LinkBetween(const Gpu& a, const Gpu& b) {
+  RONDO_ASSIGN_OR_RETURN(const abi::Device from, Handle(a.uuid));
+  RONDO_ASSIGN_OR_RETURN(const abi::Device to, Handle(b.uuid));
+  Link link;
+  unsigned level = 0;
+  RONDO_RETURN_IF_ERROR(nvml_->Check(nvml_->common_ancestor(from, to, &level),
+                                     "GetTopologyCommonAncestor"));
+  link.ancestor = FromTopology(level);
+  for (unsigned i = 0; i < abi::kMaxNvLinks; ++i) {
+    unsigned active = 0;
+    const abi::Return state = nvml_->nvlink_state(from, i, &active);
+    // A GPU without NVLink, or a number past its last link.
+    if (state == abi::kNotSupported || state == abi::kInvalidArgument ||
+        state == abi::kFunctionNotFound)
+      continue;
+    RONDO_RETURN_IF_ERROR(nvml_->Check(state, "GetNvLinkState"));
+    abi::PciInfoV3 remote{};
+    if (active != 1 || nvml_->nvlink_remote(from, i, &remote) != abi::kSuccess)
+      continue;
+    if (b.bus_id == remote.bus_id) ++link.nvlinks;
+  }
+  return link;
+}
+
+absl::StatusOr<Memory> Real::MemoryInfo(absl::string_view uuid) {
+  RONDO_ASSIGN_OR_RETURN(const abi::Device device, Handle(uuid));
+  abi::Memory memory{};
+  RONDO_RETURN_IF_ERROR(
+      nvml_->Check(nvml_->memory(device, &memory), "GetMemoryInfo"));
+  return Memory{memory.total, memory.used, memory.free};
+}
+
+absl::StatusOr<Utilization> Real::UtilizationRates(absl::string_view uuid) {
+  RONDO_ASSIGN_OR_RETURN(const abi::Device device, Handle(uuid));
+  abi::Utilization rates{};
+  RONDO_RETURN_IF_ERROR(
+      nvml_->Check(nvml_->utilization(device, &rates), "GetUtilizationRates"));
+  return Utilization{static_cast<int>(rates.gpu),
+                     static_cast<int>(rates.memory)};
+}
+
+absl::StatusOr<std::vector<Process>> Real::ComputeProcesses(
+    absl::string_view uuid) {
+  RONDO_ASSIGN_OR_RETURN(const abi::Device device, Handle(uuid));
+  std::vector<Process> processes;
+  // A struct for each version: reading one as the other swaps pid and memory.
+  abi::Return got;
+  if (nvml_->processes_v3)
+    got =
+        ReadProcesses<abi::ProcessV2>(nvml_->processes_v3, device, &processes);
+  else if (nvml_->processes_v2)
+    got =
+        ReadProcesses<abi::ProcessV2>(nvml_->processes_v2, device, &processes);
+  else
+    got =
+        ReadProcesses<abi::ProcessV1>(nvml_->processes_v1, device, &processes);
+  RONDO_RETURN_IF_ERROR(nvml_->Check(got, "GetComputeRunningProcesses"));
+  return processes;
+}
+
+absl::Status Real::Probe(absl::string_view uuid) {
+  const auto unwell = [&](absl::string_view why) {
+    return absl::FailedPreconditionError(absl::StrCat(uuid, ": ", why));
+  };
+  const absl::StatusOr<abi::Device> device = Handle(uuid);
+  if (!device.ok()) return unwell(device.status().message());
+  abi::Memory memory{};
+  const abi::Return got = nvml_->memory(*device, &memory);
+  // Some integrated GPUs have no memory of their own to tell about.
+  if (got != abi::kSuccess && got != abi::kNotSupported)
+    return unwell(nvml_->Check(got, "GetMemoryInfo").message());
+  unsigned corrected = 0, uncorrected = 0, pending = 0, failed = 0;
+  if (nvml_->remapped_rows(*device, &corrected, &uncorrected, &pending,
+                           &failed) == abi::kSuccess) {
+    if (failed != 0) return unwell("a row of its memory cannot be remapped");
+    if (pending != 0)
+      return unwell("a row of its memory waits for a reset to be remapped");
+  }
+  abi::FieldValue field{};
+  field.field = abi::kFieldRecoveryAction;
+  if (nvml_->field_values(*device, 1, &field) == abi::kSuccess &&
+      field.result == abi::kSuccess && field.value.u32 != abi::kRecoveryNone)
+    return unwell(
+        absl::StrCat("the driver asks for ", RecoveryText(field.value.u32)));
+  return absl::OkStatus();
+}
+
+absl::StatusOr<abi::EventSet> Real::EventSet() {
+  const std::lock_guard<std::mutex> lock(events_mutex_);
+  if (event_set_ == nullptr)
+    RONDO_RETURN_IF_ERROR(
+        nvml_->Check(nvml_->event_set_create(&event_set_), "EventSetCreate"));
+  return event_set_;
+}
+
+absl::Status Real::RegisterXidEvents(absl::string_view uuid) {
+  RONDO_ASSIGN_OR_RETURN(const abi::Device device, Handle(uuid));
+  RONDO_ASSIGN_OR_RETURN(const abi::EventSet set, EventSet());
+  unsigned long long supported = 0;
+  RONDO_RETURN_IF_ERROR(nvml_->Check(
+      nvml_->supported_events(device, &supported), "GetSupportedEventTypes"));
+  if ((supported & abi::kEventXid) == 0)
+    return absl::UnimplementedError(
+        absl::StrCat(uuid, " does not report Xid errors"));
+  RONDO_RETURN_IF_ERROR(nvml_->Check(
+      nvml_->register_events(device, abi::kEventXid, set), "RegisterEvents"));
+  const std::lock_guard<std::mutex> lock(events_mutex_);
+  registered_[device] = std::string(uuid);
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::optional<XidEvent>> Real::WaitForEvent(
+    std::chrono::milliseconds timeout) {
+  RONDO_ASSIGN_OR_RETURN(const abi::EventSet set, EventSet());
+  abi::EventData data{};
+  data.gpu_instance = data.compute_instance = abi::kInvalidInstance;
+  const auto wait_ms = static_cast<unsigned>(
+      std::clamp<int64_t>(timeout.count(), 0, UINT32_MAX));
+  const abi::Return got = nvml_->event_wait_v2
+                              ? nvml_->event_wait_v2(set, &data, wait_ms)
+                              : nvml_->event_wait_v1(set, &data, wait_ms);
+  if (got == abi::kTimeout) return std::nullopt;
+  RONDO_RETURN_IF_ERROR(nvml_->Check(got, "EventSetWait"));
+  if (data.type != abi::kEventXid) return std::nullopt;
+  XidEvent event;
+  event.xid = data.data;
+  if (data.gpu_instance != abi::kInvalidInstance)
+    event.gpu_instance = data.gpu_instance;
+  if (data.compute_instance != abi::kInvalidInstance)
+    event.compute_instance = data.compute_instance;
+  const std::lock_guard<std::mutex> lock(events_mutex_);
+  if (const auto known = registered_.find(data.device);
+      known != registered_.end()) {
+    event.uuid = known->second;
+  } else if (char uuid[abi::kUuidSize];
+             nvml_->uuid(data.device, uuid, sizeof(uuid)) == abi::kSuccess) {
+    event.uuid = uuid;
+  }
+  return event;
+}
+
+}  // namespace rondo::nvml
