@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The memory account of one slot: who of its processes holds how much, and
+// whether more may be given. Exact bytes. Pure: no clock, socket or thread; the
+// slot server owns one a slot and is the only caller.
+//
+// The rule it keeps, whatever the order of calls: under `enforce` no grant ever
+// takes the charged sum past the limit in force at that moment. A limit that is
+// lowered below what is held revokes nothing; it denies until enough went.
+//
+// A reservation belongs to (process, kind, handle). Process = one connection,
+// so closing it gives back all that it held; nothing can leak by a lost
+// release. Errors: a denied reserve and an unknown release are answers, not
+// failures.
+
+#ifndef RONDO_SHARE_LEDGER_H_
+#define RONDO_SHARE_LEDGER_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <utility>
+
+namespace rondo::share {
+
+// One connection of one process. Never reused while the agent lives.
+using ProcessId = uint64_t;
+
+enum class MemoryKind : uint8_t {
+  kDevice,   // driver allocations: exact, what NVML counts
+  kManaged,  // managed memory at its full mapped size: an upper bound
+};
+
+struct MemoryPolicy {
+  std::optional<uint64_t> limit_bytes;  // empty: no limit
+  bool enforce = false;                 // false: count, never deny
+  bool count_managed = true;  // managed memory is charged to the limit too
+};
+
+struct MemoryUsage {
+  uint64_t device_bytes = 0;
+  uint64_t managed_bytes = 0;
+  uint64_t reservations = 0;
+  uint64_t denials = 0;           // since the ledger was made
+  uint64_t unknown_releases = 0;  // ditto
+};
+
+class Ledger {
+ public:
+  // More reservations than this by one process are denied: a hostile one must
+  // not eat the agent's memory (real programs hold some thousands).
+  static constexpr size_t kMaxReservations = 1 << 18;
+
+  explicit Ledger(MemoryPolicy policy) : policy_(policy) {}
+
+  void SetPolicy(const MemoryPolicy& policy) { policy_ = policy; }
+  const MemoryPolicy& policy() const { return policy_; }
+
+  // True = granted. A handle that is held already is resized: the driver rounds
+  // a size up, and the shim reports what it really became. A denied resize
+  // leaves the old size.
+  [[nodiscard]] bool Reserve(ProcessId process, MemoryKind kind,
+                             uint64_t handle, uint64_t bytes);
+
+  // What the process holds already, told after an agent's restart: charged in
+  // full whatever the limit says, since it is a fact. Only an absurd amount
+  // (the sum would not fit 64 bits) or too many handles are refused.
+  bool Replay(ProcessId process, MemoryKind kind, uint64_t handle,
+              uint64_t bytes);
+
+  // False where the handle is not held: counted, and otherwise of no effect.
+  bool Release(ProcessId process, MemoryKind kind, uint64_t handle);
+
+  // Gives back all that the process held.
+  void Close(ProcessId process);
+
+  const MemoryUsage& usage() const { return usage_; }
+  // What counts against the limit.
+  uint64_t charged_bytes() const;
+  // Device memory held by one process: what the audit compares with the
+  // driver's own number. 0 for a process that holds none.
+  uint64_t device_bytes(ProcessId process) const;
+
+ private:
+  struct Account {
+    uint64_t device_bytes = 0;
+    std::map<std::pair<MemoryKind, uint64_t>, uint64_t> held;
+  };
+
+  bool Put(ProcessId process, MemoryKind kind, uint64_t handle, uint64_t bytes,
+           bool check_limit);
+
+  MemoryPolicy policy_;
+  MemoryUsage usage_;
+  std::map<ProcessId, Account> accounts_;
+};
+
+}  // namespace rondo::share
+
+#endif  // RONDO_SHARE_LEDGER_H_
