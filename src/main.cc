@@ -6,11 +6,14 @@
 
 #include "cli/command.h"
 #include "cli/version_command.h"
+#include "sim/sim_command.h"
 
 int main(int argc, char** argv) {
   static const rondo::cli::CommandTable kTable = {
       .commands =
           {
+              {"sim", "run programs on a simulated GPU node", "nothing",
+               rondo::sim::SimCommand},
               {"version", "print the version", "nothing",
                rondo::cli::VersionCommand},
           },

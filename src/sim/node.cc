@@ -132,16 +132,16 @@ absl::StatusOr<std::string> Node::Uuid(int gpu) const {
   return std::string(state_->gpus[gpu].uuid);
 }
 
-absl::StatusOr<int> Node::FindGpu(absl::string_view text) const {
+absl::StatusOr<Place> Node::Find(absl::string_view text) const {
   if (int index = 0; absl::SimpleAtoi(text, &index)) {
     RONDO_RETURN_IF_ERROR(CheckGpu(*state_, index));
-    return index;
+    return Place{index};
   }
   for (int i = 0; i < gpu_count(); ++i) {
     const GpuState& g = state_->gpus[i];
-    if (g.uuid == text) return i;
-    for (uint32_t m = 0; m < g.mig_count; ++m)
-      if (g.migs[m].uuid == text) return i;
+    if (g.uuid == text) return Place{i};
+    for (uint32_t slot = 0; slot < g.mig_count; ++slot)
+      if (g.migs[slot].uuid == text) return Place{i, static_cast<int>(slot)};
   }
   return absl::InvalidArgumentError(
       absl::StrCat("no GPU or MIG device '", text, "' on this node"));

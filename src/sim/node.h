@@ -37,6 +37,11 @@ struct SimProcess {
   bool graphics = false;
 };
 
+struct Place {
+  int gpu = 0;
+  int mig_slot = -1;  // -1 = the whole GPU
+};
+
 class Node {
  public:
   // Stages a node under dir (made if missing) as a driver root:
@@ -62,8 +67,8 @@ class Node {
   int gpu_count() const;
   // InvalidArgument for an index that is not there.
   absl::StatusOr<std::string> Uuid(int gpu) const;
-  // The GPU that text names: an index, or the UUID of a GPU or MIG device.
-  absl::StatusOr<int> FindGpu(absl::string_view text) const;
+  // What text names: the index of a GPU, or the UUID of a GPU or MIG device.
+  absl::StatusOr<Place> Find(absl::string_view text) const;
 
   // Raises a critical Xid on the GPU; waiters wake at once. Xids that NVIDIA
   // lists as needing a reset or reboot leave the GPU in need of it until Clear.
