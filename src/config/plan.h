@@ -83,7 +83,8 @@ struct SharedResource {
       rename;  // full name that replicas are advertised under; empty = name
   int replicas = 0;  // >= 2
   DeviceSelector devices;
-  int line = 0;  // of the entry in the file, 1-based
+  int line = 0;    // of the entry in the file, 1-based
+  int column = 0;  // the same
 };
 
 struct Sharing {

@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// `rondo:`, the one strict part: unknown keys and values are errors.
+
+#include <array>
+
+#include "absl/strings/str_cat.h"
+#include "config/duration.h"
+#include "config/read_value.h"
+#include "config/spec.h"
+
+namespace rondo::config {
+namespace {
+
+using std::chrono::microseconds;
+using yaml::Kind;
+using yaml::Node;
+
+void Bad(const Node& node, std::string message, std::string hint,
+         std::vector<Problem>& problems) {
+  problems.push_back(MakeProblem(Code::kRondoValue, node.mark.line,
+                                 node.mark.column, std::move(message),
+                                 std::move(hint)));
+}
+
+template <typename T>
+struct Word {
+  const char* text;
+  T value;
+};
+
+// YAML 1.1 reads a bare `off` as false: taken as the word that was written.
+template <typename T, size_t N>
+void ReadWord(const Node& node, absl::string_view key,
+              const Word<T> (&words)[N], T& value,
+              std::vector<Problem>& problems) {
+  std::string given;
+  if (node.kind == Kind::kString || node.kind == Kind::kBool) given = node.text;
+  std::vector<std::string> known;
+  for (const Word<T>& word : words) {
+    if (given == word.text) {
+      value = word.value;
+      return;
+    }
+    known.push_back(word.text);
+  }
+  const std::string near = Nearest(given, known);
+  std::string hint =
+      near.empty() ? "" : absl::StrCat("did you mean ", near, "? ");
+  absl::StrAppend(&hint, "Values: ");
+  for (size_t i = 0; i < known.size(); ++i) {
+    absl::StrAppend(&hint, i ? ", " : "", known[i]);
+  }
+  Bad(node,
+      given.empty()
+          ? absl::StrCat("`rondo.", key, "` must be a word")
+          : absl::StrCat("`rondo.", key, "` is not a known word: ", given),
+      hint, problems);
+}
+
+void ReadMemory(const Node& node, RondoSpec& spec,
+                std::vector<Problem>& problems) {
+  if (node.kind == Kind::kString && node.text == "auto") return;
+  const bool scalar = node.kind == Kind::kString || node.kind == Kind::kInt;
+  auto bytes = ParseQuantity(node.kind == Kind::kInt ? node.json : node.text);
+  if (!scalar || !bytes.ok() || *bytes == 0) {
+    Bad(node,
+        scalar && !bytes.ok()
+            ? absl::StrCat("`rondo.slotMemory`: ", bytes.status().message())
+            : "`rondo.slotMemory` must be auto or an amount of memory",
+        "write auto or a quantity such as 16Gi", problems);
+    return;
+  }
+  if (*bytes < 64 << 20) {
+    Bad(node,
+        absl::StrCat("`rondo.slotMemory`: ", FormatQuantity(*bytes),
+                     " bytes is too small for any CUDA program"),
+        "did you forget the unit? Write 16Gi for 16 GiB", problems);
+    return;
+  }
+  spec.options.slot_memory_bytes = *bytes;
+}
+
+void ReadDuration(const Node& node, absl::string_view key, microseconds least,
+                  microseconds most, microseconds& value,
+                  std::vector<Problem>& problems) {
+  const std::string range = absl::StrCat("between ", FormatDuration(least),
+                                         " and ", FormatDuration(most));
+  if (node.kind != Kind::kString) {
+    Bad(node, absl::StrCat("`rondo.", key, "` must be a duration with a unit"),
+        absl::StrCat("write for example ", FormatDuration(value)), problems);
+    return;
+  }
+  auto duration = ParseGoDuration(node.text);
+  if (!duration.ok()) {
+    Bad(node, absl::StrCat("`rondo.", key, "`: ", duration.status().message()),
+        absl::StrCat("write for example ", FormatDuration(value)), problems);
+  } else if (*duration < least || *duration > most) {
+    Bad(node,
+        absl::StrCat("`rondo.", key, "` must be ", range, ", not ", node.text),
+        "", problems);
+  } else {
+    value = std::chrono::duration_cast<microseconds>(*duration);
+  }
+}
+
+void ReadKey(absl::string_view key, const Node& node, RondoSpec& spec,
+             std::vector<Problem>& problems) {
+  using namespace std::chrono_literals;
+  RondoOptions& options = spec.options;
+  if (key == "memory") {
+    spec.memory_mark = node.mark;
+    constexpr Word<MemoryMode> kWords[] = {{"enforce", MemoryMode::kEnforce},
+                                           {"observe", MemoryMode::kObserve},
+                                           {"off", MemoryMode::kOff}};
+    ReadWord(node, key, kWords, options.memory, problems);
+  } else if (key == "slotMemory") {
+    ReadMemory(node, spec, problems);
+  } else if (key == "period") {
+    ReadDuration(node, key, 1ms, 10s, options.period, problems);
+  } else if (key == "turn") {
+    ReadDuration(node, key, 10ms, 60s, options.turn, problems);
+  } else if (key == "injection") {
+    spec.injection_mark = node.mark;
+    constexpr Word<Injection> kWords[] = {{"env", Injection::kEnv},
+                                          {"file", Injection::kFile},
+                                          {"cdi", Injection::kCdi},
+                                          {"none", Injection::kNone}};
+    Injection injection = Injection::kNone;
+    ReadWord(node, key, kWords, injection, problems);
+    spec.injection = injection;
+  } else if (key == "onAgentLoss") {
+    constexpr Word<OnAgentLoss> kWords[] = {{"closed", OnAgentLoss::kClosed},
+                                            {"open", OnAgentLoss::kOpen}};
+    ReadWord(node, key, kWords, options.on_agent_loss, problems);
+  }
+}
+
+}  // namespace
+
+void DecodeRondo(const Node& rondo, RondoSpec& spec,
+                 std::vector<Problem>& problems) {
+  spec.options.present = true;
+  if (rondo.kind == Kind::kNull) return;
+  if (rondo.kind != Kind::kMap) {
+    Bad(rondo, "`rondo` must be a map", "see docs/config.md", problems);
+    return;
+  }
+  ForEachKey(rondo, *FindSection("rondo"), problems,
+             [&](absl::string_view key, const yaml::Entry& entry) {
+               ReadKey(key, *entry.value, spec, problems);
+             });
+  // Whoever writes the key wants Rondo's controls; memory accounting needs the
+  // library in the pod.
+  const bool wanted = spec.options.memory != MemoryMode::kOff;
+  spec.options.injection =
+      spec.injection.value_or(wanted ? Injection::kEnv : Injection::kNone);
+  if (spec.options.memory == MemoryMode::kEnforce &&
+      spec.options.injection == Injection::kNone) {
+    problems.push_back(MakeProblem(
+        Code::kRondoValue, spec.injection_mark.line, spec.injection_mark.column,
+        "`memory: enforce` has no effect with `injection: none`: nothing in "
+        "the "
+        "pod would keep the limit",
+        "use injection env, file or cdi, or memory observe"));
+  }
+}
+
+}  // namespace rondo::config

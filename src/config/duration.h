@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Go's duration text ("1h30m", "40ms") and Kubernetes' quantity text ("16Gi").
+// Pure; any thread. Error messages are those of Go's time.ParseDuration, which
+// users of NVIDIA's plugin know.
+
+#ifndef RONDO_CONFIG_DURATION_H_
+#define RONDO_CONFIG_DURATION_H_
+
+#include <chrono>
+#include <cstdint>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+
+namespace rondo::config {
+
+absl::StatusOr<std::chrono::nanoseconds> ParseGoDuration(
+    absl::string_view text);
+
+// Bytes. Binary (Ki Mi Gi Ti Pi Ei) and decimal (k M G T P E) suffixes, a
+// fraction ("1.5Gi"); the result must be a whole number of bytes that fits.
+absl::StatusOr<uint64_t> ParseQuantity(absl::string_view text);
+
+// "16Gi" where that is exact, else the largest exact unit.
+std::string FormatQuantity(uint64_t bytes);
+
+// "40ms", "1.5s": the shortest text that ParseGoDuration reads back.
+std::string FormatDuration(std::chrono::microseconds duration);
+
+}  // namespace rondo::config
+
+#endif  // RONDO_CONFIG_DURATION_H_

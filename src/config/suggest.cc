@@ -1,0 +1,217 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include "config/suggest.h"
+
+#include <algorithm>
+#include <cstdlib>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "config/flag_table.h"
+
+namespace rondo::config {
+namespace {
+
+// The keys under `flags:` ("") or `flags.plugin:` ("plugin."), from the one
+// table of flags.
+std::vector<const char*> FlagKeys(absl::string_view prefix) {
+  std::vector<const char*> keys;
+  for (const FlagInfo& flag : kFlags) {
+    const absl::string_view key = flag.key;
+    if (!flag.in_file || !absl::StartsWith(key, prefix)) continue;
+    if (absl::StrContains(key.substr(prefix.size()), '.')) continue;
+    keys.push_back(flag.key + prefix.size());
+  }
+  return keys;
+}
+
+std::vector<Section> MakeSections() {
+  std::vector<const char*> flags = FlagKeys("");
+  flags.insert(flags.end(), {"plugin", "gfd"});
+  const std::vector<const char*> replicated = {
+      "renameByDefault", "failRequestsGreaterThanOne", "resources"};
+  const std::vector<const char*> entry = {"name", "replicas", "rename",
+                                          "devices"};
+  return {
+      {"",
+       "the top level",
+       true,
+       {"version", "flags", "resources", "sharing", "imex", "rondo"}},
+      {"sharing", "`sharing`", true, {"timeSlicing", "mps"}},
+      {"sharing.timeSlicing", "`sharing.timeSlicing`", false, replicated},
+      {"sharing.timeSlicing.resources[]",
+       "an entry of `sharing.timeSlicing.resources`", false, entry},
+      {"sharing.mps", "`sharing.mps`", false, replicated},
+      {"sharing.mps.resources[]", "an entry of `sharing.mps.resources`", false,
+       entry},
+      {"flags", "`flags`", true, flags},
+      {"flags.plugin", "`flags.plugin`", true, FlagKeys("plugin.")},
+      {"flags.gfd",
+       "`flags.gfd`",
+       true,
+       {"oneshot", "noTimestamp", "sleepInterval", "outputFile",
+        "machineTypeFile"}},
+      {"resources", "`resources`", true, {"gpus", "mig"}},
+      {"resources[]", "an entry of `resources`", false, {"pattern", "name"}},
+      {"imex", "`imex`", true, {"channelIDs", "required"}},
+      {"rondo",
+       "`rondo`",
+       false,
+       {"memory", "slotMemory", "period", "turn", "injection", "onAgentLoss"}},
+  };
+}
+
+const std::vector<Section>& Sections() {
+  static const std::vector<Section> kSections = MakeSections();
+  return kSections;
+}
+
+// How many edits still count as a slip for a word of this length.
+int Slips(absl::string_view word) {
+  return word.size() <= 3 ? 1 : word.size() <= 7 ? 2 : 3;
+}
+
+// Where else a key of this name lives: below the section that the user wrote it
+// in if possible. MPS repeats time-slicing and is not offered.
+const Section* Home(const Section& from, absl::string_view key,
+                    const char** spelled) {
+  const Section* home = nullptr;
+  for (const Section& section : Sections()) {
+    if (&section == &from || absl::StartsWith(section.path, "sharing.mps")) {
+      continue;
+    }
+    for (const char* candidate : section.keys) {
+      if (!absl::EqualsIgnoreCase(candidate, key)) continue;
+      const bool below =
+          *from.path && absl::StartsWith(section.path, from.path);
+      if (home == nullptr || below) {
+        home = &section;
+        *spelled = candidate;
+      }
+      if (below) return home;
+    }
+  }
+  return home;
+}
+
+Problem UnknownKey(const Section& section, const yaml::Entry& entry) {
+  const bool strict = absl::string_view(section.path) == "rondo";
+  const std::string what =
+      absl::StrCat("unknown key `", entry.key, "` in ", section.name,
+                   strict ? "" : ": ignored");
+  auto problem = [&](Code code, std::string hint) {
+    return MakeProblem(strict ? Code::kRondoKey : code, entry.mark.line,
+                       entry.mark.column, what, std::move(hint));
+  };
+  for (const char* key : section.keys) {
+    if (absl::EqualsIgnoreCase(key, entry.key)) {
+      return problem(Code::kUnknownKey,
+                     absl::StrCat("did you mean `", key,
+                                  "`? Upper and lower case differ here"));
+    }
+  }
+  const char* spelled = nullptr;
+  if (const Section* home = Home(section, entry.key, &spelled)) {
+    return problem(Code::kMisplacedKey,
+                   absl::StrCat("`", spelled, "` belongs in ", home->name));
+  }
+  std::vector<std::string> here(section.keys.begin(), section.keys.end());
+  if (std::string near = Nearest(entry.key, here); !near.empty()) {
+    return problem(Code::kUnknownKey,
+                   absl::StrCat("did you mean `", near, "`?"));
+  }
+  for (const Section& other : Sections()) {
+    std::vector<std::string> there(other.keys.begin(), other.keys.end());
+    if (absl::StartsWith(other.path, "sharing.mps")) continue;
+    if (std::string near = Nearest(entry.key, there); !near.empty()) {
+      return problem(Code::kMisplacedKey,
+                     absl::StrCat("did you mean `", near, "`? It belongs in ",
+                                  other.name));
+    }
+  }
+  std::string known;
+  for (const char* key : section.keys) {
+    absl::StrAppend(&known, known.empty() ? "" : ", ", key);
+  }
+  return problem(Code::kUnknownKey, absl::StrCat("known keys: ", known));
+}
+
+}  // namespace
+
+const Section* FindSection(absl::string_view path) {
+  for (const Section& section : Sections()) {
+    if (path == section.path) return &section;
+  }
+  std::abort();
+}
+
+const char* MatchKey(const Section& section, absl::string_view key) {
+  for (const char* candidate : section.keys) {
+    if (key == candidate) return candidate;
+  }
+  if (!section.any_case) return nullptr;
+  for (const char* candidate : section.keys) {
+    // Ours, not NVIDIA's: strict from the first letter.
+    if (absl::string_view(candidate) == "rondo") continue;
+    if (absl::EqualsIgnoreCase(candidate, key)) return candidate;
+  }
+  return nullptr;
+}
+
+int EditDistance(absl::string_view a, absl::string_view b) {
+  std::vector<std::vector<int>> d(a.size() + 1, std::vector<int>(b.size() + 1));
+  for (size_t i = 0; i <= a.size(); ++i) d[i][0] = i;
+  for (size_t j = 0; j <= b.size(); ++j) d[0][j] = j;
+  for (size_t i = 1; i <= a.size(); ++i) {
+    for (size_t j = 1; j <= b.size(); ++j) {
+      d[i][j] = std::min({d[i - 1][j] + 1, d[i][j - 1] + 1,
+                          d[i - 1][j - 1] + (a[i - 1] != b[j - 1])});
+      if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1]) {
+        d[i][j] = std::min(d[i][j], d[i - 2][j - 2] + 1);
+      }
+    }
+  }
+  return d[a.size()][b.size()];
+}
+
+std::string Nearest(absl::string_view word,
+                    const std::vector<std::string>& words) {
+  constexpr size_t kLongest = 64;  // bounds the work on hostile input
+  std::string best;
+  int least = Slips(word) + 1;
+  if (word.size() > kLongest) return best;
+  const std::string lower = absl::AsciiStrToLower(word);
+  for (const std::string& candidate : words) {
+    if (candidate.size() > kLongest) continue;
+    const int distance = EditDistance(lower, absl::AsciiStrToLower(candidate));
+    if (distance >= least || distance * 2 > static_cast<int>(word.size())) {
+      continue;
+    }
+    least = distance;
+    best = candidate;
+  }
+  return best;
+}
+
+void CheckKeys(const yaml::Node& map, const Section& section,
+               std::vector<Problem>& problems) {
+  constexpr size_t kMost = 100;  // a file of junk needs no more
+  for (const yaml::Entry& entry : map.entries) {
+    if (problems.size() >= kMost) return;
+    if (MatchKey(section, entry.key) == nullptr) {
+      problems.push_back(UnknownKey(section, entry));
+    }
+  }
+  for (const yaml::Entry& entry : map.overruled) {
+    if (problems.size() >= kMost) return;
+    problems.push_back(
+        MakeProblem(Code::kDuplicateKey, entry.mark.line, entry.mark.column,
+                    absl::StrCat("key `", entry.key,
+                                 "` stands more than once in ", section.name,
+                                 ": this one is ignored, the last one counts"),
+                    "remove all but one"));
+  }
+}
+
+}  // namespace rondo::config
