@@ -15,11 +15,13 @@
 #include "absl/strings/strip.h"
 #include "base/file.h"
 #include "base/status.h"
+#include "deviceplugin/view.h"
 
 namespace rondo::deviceplugin {
 namespace {
 
 constexpr absl::string_view kGpuResource = "nvidia.com/gpu";
+constexpr size_t kMaxListBytes = size_t{4} << 20;
 
 // Lines "gpu0/gi1/access 12" of the driver's list -> minor of the capability
 // device.
@@ -313,6 +315,53 @@ absl::StatusOr<Inventory> BuildInventory(
     const std::vector<absl::StatusOr<nvml::Gpu>>& gpus,
     const config::Plan& plan, const std::string& root) {
   return Builder(plan, root).Build(gpus);
+}
+
+std::vector<Device> Inventory::AllDevices() const {
+  std::vector<Device> all;
+  for (const Resource& resource : resources)
+    all.insert(all.end(), resource.devices.begin(), resource.devices.end());
+  return all;
+}
+
+absl::Status CheckListSizes(const Inventory& inventory) {
+  for (const Resource& resource : inventory.resources) {
+    const View view = MakeView(
+        resource, std::vector<bool>(resource.devices.size(), false), {});
+    const size_t size = view.EncodedSize();
+    if (size <= kMaxListBytes) continue;
+    uint64_t count = 0;
+    for (const Run& run : view.runs()) count += run.size();
+    return absl::InvalidArgumentError(absl::StrCat(
+        "'", resource.name, "' has ", count, " devices, a list of ", size,
+        " bytes; kubelet takes at most ", kMaxListBytes, ", which is about ",
+        count * kMaxListBytes / size / resource.devices.size(),
+        " replicas of each device here"));
+  }
+  return absl::OkStatus();
+}
+
+std::map<std::string, Device> KnownDevices(
+    const std::vector<absl::StatusOr<nvml::Gpu>>& gpus,
+    const std::vector<Device>& advertised) {
+  std::map<std::string, Device> known;
+  for (const Device& device : advertised) known[device.uuid] = device;
+  const auto add = [&](const std::string& uuid, const nvml::Gpu& gpu) {
+    Device device;
+    device.uuid = uuid;
+    device.gpu_uuid = gpu.uuid;
+    device.gpu_index = gpu.index;
+    device.index = absl::StrCat(gpu.index);
+    device.name = gpu.name;
+    device.paths = {absl::StrCat("/dev/nvidia", gpu.minor)};
+    known.try_emplace(uuid, device);
+  };
+  for (const absl::StatusOr<nvml::Gpu>& gpu : gpus) {
+    if (!gpu.ok()) continue;
+    add(gpu->uuid, *gpu);
+    for (const nvml::MigDevice& mig : gpu->migs) add(mig.uuid, *gpu);
+  }
+  return known;
 }
 
 }  // namespace rondo::deviceplugin

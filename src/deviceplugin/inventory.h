@@ -11,9 +11,11 @@
 #ifndef RONDO_DEVICEPLUGIN_INVENTORY_H_
 #define RONDO_DEVICEPLUGIN_INVENTORY_H_
 
+#include <map>
 #include <string>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "config/plan.h"
 #include "deviceplugin/device.h"
@@ -24,12 +26,24 @@ namespace rondo::deviceplugin {
 struct Inventory {
   std::vector<Resource> resources;    // by name; none is empty
   std::vector<std::string> warnings;  // one line each
+
+  std::vector<Device> AllDevices() const;
 };
 
 // InvalidArgument where plan and GPUs contradict each other.
 absl::StatusOr<Inventory> BuildInventory(
     const std::vector<absl::StatusOr<nvml::Gpu>>& gpus,
     const config::Plan& plan, const std::string& root);
+
+// InvalidArgument, with a number that fits, where a resource's list would be
+// larger than the message that kubelet takes (4 MiB, k8s #109304): kubelet
+// would show the resource as 0 and say why in its own log only.
+absl::Status CheckListSizes(const Inventory& inventory);
+
+// By UUID: every device of this node, advertised or not.
+std::map<std::string, Device> KnownDevices(
+    const std::vector<absl::StatusOr<nvml::Gpu>>& gpus,
+    const std::vector<Device>& advertised);
 
 }  // namespace rondo::deviceplugin
 

@@ -99,6 +99,14 @@ int View::Find(const DeviceId& id) const {
   return -1;
 }
 
+bool View::SameList(const View& other) const {
+  return runs_ == other.runs_ && devices_.size() == other.devices_.size() &&
+         std::equal(devices_.begin(), devices_.end(), other.devices_.begin(),
+                    [](const Device& a, const Device& b) {
+                      return a.uuid == b.uuid && a.numa_node == b.numa_node;
+                    });
+}
+
 std::string View::EncodeList() const {
   std::string out;
   out.reserve(EncodedSize());

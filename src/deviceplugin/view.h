@@ -29,6 +29,7 @@ struct Run {
   bool retired = false;  // not configured any more; never healthy
 
   uint32_t size() const { return end - begin; }
+  bool operator==(const Run&) const = default;
 };
 
 class View {
@@ -50,6 +51,9 @@ class View {
   uint32_t Total(int device) const { return totals_[device]; }
   bool any_replicated() const { return any_replicated_; }
   bool any_mig() const { return any_mig_; }
+
+  // kubelet would see no difference.
+  bool SameList(const View& other) const;
 
   // The v1beta1.ListAndWatchResponse message of this view, encoded.
   std::string EncodeList() const;
