@@ -10,9 +10,9 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "base/suggest.h"
 #include "config/merge.h"
 #include "config/spec.h"
-#include "config/suggest.h"
 #include "config/yaml.h"
 
 namespace rondo::config {
@@ -48,7 +48,7 @@ void CheckMatches(const ResourceSpec& resource, MigStrategy mig,
   std::string hint = "names are nvidia.com/gpu and nvidia.com/mig-<profile>";
   if (absl::EndsWith(resource.name, ".shared")) {
     hint = "give the name before renaming: nvidia.com/gpu";
-  } else if (!Nearest(resource.name, {"nvidia.com/gpu"}).empty()) {
+  } else if (!NearestWord(resource.name, {"nvidia.com/gpu"}).empty()) {
     hint = "did you mean nvidia.com/gpu?";
   }
   Add(problems, Code::kResourceUnmatched, resource.name_mark,
@@ -100,7 +100,7 @@ void CheckPairs(const ResourceSpec& later, const SharedResource& shared,
           absl::StrCat(shared.name, " is listed twice (also on line ",
                        other.line, ") for the same devices"),
           advertised == taken ? "the larger number of replicas counts; keep one"
-                              : "the last entry counts; keep one");
+                              : "they are offered under both names; keep one");
       return;
     }
     if (taken == advertised) {

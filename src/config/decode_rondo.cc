@@ -5,6 +5,7 @@
 #include <array>
 
 #include "absl/strings/str_cat.h"
+#include "base/suggest.h"
 #include "config/duration.h"
 #include "config/read_value.h"
 #include "config/spec.h"
@@ -44,7 +45,7 @@ void ReadWord(const Node& node, absl::string_view key,
     }
     known.push_back(word.text);
   }
-  const std::string near = Nearest(given, known);
+  const std::string near = NearestWord(given, known);
   std::string hint =
       near.empty() ? "" : absl::StrCat("did you mean ", near, "? ");
   absl::StrAppend(&hint, "Values: ");

@@ -13,8 +13,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
+#include "base/suggest.h"
 #include "config/flag_table.h"
-#include "config/suggest.h"
 #include "config/yaml_scalar.h"
 
 namespace rondo::config {
@@ -61,7 +61,7 @@ template <typename T, size_t N>
 std::string Hint(const Word<T> (&words)[N], const std::string& given) {
   std::vector<std::string> known;
   for (const Word<T>& word : words) known.push_back(word.text);
-  const std::string near = Nearest(given, known);
+  const std::string near = NearestWord(given, known);
   return near.empty() ? absl::StrCat("values: ", absl::StrJoin(known, ", "))
                       : absl::StrCat("did you mean ", near, "?");
 }
@@ -210,19 +210,36 @@ class Merger {
     if (auto it = overrides_.command_line.find(key);
         it != overrides_.command_line.end()) {
       source_.command_line = true;
-      return Split(flag, it->second);
+      return Override(
+          flag, it->second,
+          absl::StrCat("--", flag.names[0], " on the command line"));
     }
     for (const char* variable : flag.environment) {
       if (variable == nullptr || !getenv_) continue;
       if (auto value = getenv_(variable)) {
         source_.variable = variable;
-        return Split(flag, *value);
+        return Override(flag, *value,
+                        absl::StrCat(variable, " in the environment"));
       }
     }
     auto it = spec_.flags.find(key);
     if (it == spec_.flags.end()) return std::nullopt;
     source_.mark = it->second.mark;
     return it->second.values;
+  }
+
+  std::vector<std::string> Override(const FlagInfo& flag,
+                                    const std::string& text,
+                                    const std::string& by) {
+    std::vector<std::string> values = Split(flag, text);
+    auto it = spec_.flags.find(flag.key);
+    if (it != spec_.flags.end() && it->second.values != values) {
+      problems_.push_back(MakeProblem(
+          Code::kFlagOverridden, it->second.mark.line, it->second.mark.column,
+          absl::StrCat("`", flag.key, "` of the file is overridden by ", by,
+                       ": ", text)));
+    }
+    return values;
   }
 
   static std::vector<std::string> Split(const FlagInfo& flag,

@@ -53,9 +53,10 @@ enum class Severity { kInfo, kWarning, kError };
   X(kReplicasHigh, "replicas-high", kWarning)           \
   X(kMigSharing, "mig-sharing", kWarning)               \
   X(kSlotMemoryLow, "slot-memory-low", kWarning)        \
-  X(kChoice, "choice", kWarning)                        \
+  X(kChoice, "choice", kError)                          \
   X(kOperator, "operator", kWarning)                    \
   X(kNvidiaDrops, "nvidia-drops", kInfo)                \
+  X(kFlagOverridden, "flag-overridden", kInfo)          \
   X(kYamlTrap, "yaml-trap", kInfo)                      \
   X(kTraining, "training", kInfo)
 

@@ -2,12 +2,11 @@
 
 #include "config/suggest.h"
 
-#include <algorithm>
 #include <cstdlib>
 
-#include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "base/suggest.h"
 #include "config/flag_table.h"
 
 namespace rondo::config {
@@ -67,11 +66,6 @@ const std::vector<Section>& Sections() {
   return kSections;
 }
 
-// How many edits still count as a slip for a word of this length.
-int Slips(absl::string_view word) {
-  return word.size() <= 3 ? 1 : word.size() <= 7 ? 2 : 3;
-}
-
 // Where else a key of this name lives: below the section that the user wrote it
 // in if possible. MPS repeats time-slicing and is not offered.
 const Section* Home(const Section& from, absl::string_view key,
@@ -117,14 +111,14 @@ Problem UnknownKey(const Section& section, const yaml::Entry& entry) {
                    absl::StrCat("`", spelled, "` belongs in ", home->name));
   }
   std::vector<std::string> here(section.keys.begin(), section.keys.end());
-  if (std::string near = Nearest(entry.key, here); !near.empty()) {
+  if (std::string near = NearestWord(entry.key, here); !near.empty()) {
     return problem(Code::kUnknownKey,
                    absl::StrCat("did you mean `", near, "`?"));
   }
   for (const Section& other : Sections()) {
     std::vector<std::string> there(other.keys.begin(), other.keys.end());
     if (absl::StartsWith(other.path, "sharing.mps")) continue;
-    if (std::string near = Nearest(entry.key, there); !near.empty()) {
+    if (std::string near = NearestWord(entry.key, there); !near.empty()) {
       return problem(Code::kMisplacedKey,
                      absl::StrCat("did you mean `", near, "`? It belongs in ",
                                   other.name));
@@ -157,41 +151,6 @@ const char* MatchKey(const Section& section, absl::string_view key) {
     if (absl::EqualsIgnoreCase(candidate, key)) return candidate;
   }
   return nullptr;
-}
-
-int EditDistance(absl::string_view a, absl::string_view b) {
-  std::vector<std::vector<int>> d(a.size() + 1, std::vector<int>(b.size() + 1));
-  for (size_t i = 0; i <= a.size(); ++i) d[i][0] = i;
-  for (size_t j = 0; j <= b.size(); ++j) d[0][j] = j;
-  for (size_t i = 1; i <= a.size(); ++i) {
-    for (size_t j = 1; j <= b.size(); ++j) {
-      d[i][j] = std::min({d[i - 1][j] + 1, d[i][j - 1] + 1,
-                          d[i - 1][j - 1] + (a[i - 1] != b[j - 1])});
-      if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1]) {
-        d[i][j] = std::min(d[i][j], d[i - 2][j - 2] + 1);
-      }
-    }
-  }
-  return d[a.size()][b.size()];
-}
-
-std::string Nearest(absl::string_view word,
-                    const std::vector<std::string>& words) {
-  constexpr size_t kLongest = 64;  // bounds the work on hostile input
-  std::string best;
-  int least = Slips(word) + 1;
-  if (word.size() > kLongest) return best;
-  const std::string lower = absl::AsciiStrToLower(word);
-  for (const std::string& candidate : words) {
-    if (candidate.size() > kLongest) continue;
-    const int distance = EditDistance(lower, absl::AsciiStrToLower(candidate));
-    if (distance >= least || distance * 2 > static_cast<int>(word.size())) {
-      continue;
-    }
-    least = distance;
-    best = candidate;
-  }
-  return best;
 }
 
 void CheckKeys(const yaml::Node& map, const Section& section,

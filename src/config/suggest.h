@@ -6,7 +6,6 @@
 #ifndef RONDO_CONFIG_SUGGEST_H_
 #define RONDO_CONFIG_SUGGEST_H_
 
-#include <string>
 #include <vector>
 
 #include "absl/strings/string_view.h"
@@ -30,13 +29,6 @@ const Section* FindSection(absl::string_view path);
 
 // The key of `section` that `key` stands for, or null.
 const char* MatchKey(const Section& section, absl::string_view key);
-
-// The word among `words` that a user may have meant; empty if none is near.
-std::string Nearest(absl::string_view word,
-                    const std::vector<std::string>& words);
-
-// Number of insertions, deletions, replacements and swaps of neighbours.
-int EditDistance(absl::string_view a, absl::string_view b);
 
 // A warning for each key of `map` that `section` does not have, and for each
 // that stands twice. In section "rondo" unknown keys are errors.
