@@ -4,6 +4,7 @@
 
 #include <iostream>
 
+#include "cli/check_command.h"
 #include "cli/command.h"
 #include "cli/version_command.h"
 #include "sim/sim_command.h"
@@ -12,6 +13,8 @@ int main(int argc, char** argv) {
   static const rondo::cli::CommandTable kTable = {
       .commands =
           {
+              {"check", "judge configs before a roll-out", "nothing",
+               rondo::cli::CheckCommand},
               {"sim", "run programs on a simulated GPU node", "nothing",
                rondo::sim::SimCommand},
               {"version", "print the version", "nothing",
