@@ -77,6 +77,14 @@ struct ProcessesUtilizationInfo {
 };
 static_assert(sizeof(ProcessesUtilizationInfo) == 24);
 
+// nvmlDeviceGetHandleByUUIDV.
+struct UuidValue {
+  uint32_t version, type;
+  char text[41];
+  char pad[3];
+};
+static_assert(sizeof(UuidValue) == 52);
+
 // nvmlDeviceGetPciInfoExt.
 struct PciInfoExt {
   uint32_t version, domain, bus, device, device_id, subsystem_id;

@@ -104,6 +104,25 @@ NVML_EXPORT(nvmlDeviceGetHandleByUUID)(const char* uuid, Device* device) {
       device, [&](const GpuState& g) { return strcmp(g.uuid, uuid) == 0; });
 }
 
+// { version, type, value }: type 1 is the text, 2 its 16 bytes.
+NVML_EXPORT(nvmlDeviceGetHandleByUUIDV)(const UuidValue* uuid, Device* device) {
+  NVML_REQUIRE(uuid != nullptr);
+  if (uuid->version != Version<UuidValue>(1)) return kArgumentVersionMismatch;
+  if (uuid->type == 1) return nvmlDeviceGetHandleByUUID(uuid->text, device);
+  NVML_REQUIRE(uuid->type == 2);
+  char text[48] = "GPU-";
+  int at = 4;
+  for (int i = 0; i < 16; ++i) {
+    if (i == 4 || i == 6 || i == 8 || i == 10) text[at++] = '-';
+    at += snprintf(text + at, sizeof(text) - at, "%02x",
+                   static_cast<unsigned char>(uuid->text[i]));
+  }
+  const Return gpu = nvmlDeviceGetHandleByUUID(text, device);
+  if (gpu != kNotFound) return gpu;
+  memcpy(text, "MIG-", 4);
+  return nvmlDeviceGetHandleByUUID(text, device);
+}
+
 NVML_EXPORT(nvmlDeviceGetHandleByPciBusId_v2)(const char* id, Device* device) {
   NVML_REQUIRE(id != nullptr);
   return HandleWhere(device,

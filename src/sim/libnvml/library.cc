@@ -156,6 +156,12 @@ Return FindGpu(Device device, Target* out) {
   return out->mig != nullptr ? kNotSupported : kSuccess;
 }
 
+Return FindMigGpu(Device device, Target* out) {
+  const Return found = FindGpu(device, out);
+  if (found != kSuccess) return found;
+  return out->has(kHasMig) ? kSuccess : kNotSupported;
+}
+
 Return FindGpuInstance(GpuInstance instance, Target* out, uint32_t* id) {
   const int place = Place(instance, g_gpu_instances);
   const Return found = FindIndex(

@@ -74,6 +74,8 @@ Return Find(Device device, Target* out);
 // A whole GPU; NOT_SUPPORTED for a MIG device, as for calls that only the whole
 // GPU can answer.
 Return FindGpu(Device device, Target* out);
+// A whole GPU of a model that has MIG, turned on or not.
+Return FindMigGpu(Device device, Target* out);
 // target->mig is one of the devices in the instance, null if there is none.
 Return FindGpuInstance(GpuInstance instance, Target* out, uint32_t* id);
 Return FindComputeInstance(ComputeInstance instance, Target* out);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// MIG: the devices that exist, the GPU and compute instances behind them, and
-// the profiles that the GPU could make. Layouts are fixed when the node is
-// staged, so the calls that create or destroy are not supported.
+// MIG: the devices that exist, and the GPU and compute instances behind them.
+// Layouts are fixed when the node is staged, so the calls that create or
+// destroy are not supported.
 
 #include <stdio.h>
 
@@ -22,73 +22,6 @@ Return FindMig(Device device, Target* out) {
   const Return found = Find(device, out);
   if (found != kSuccess) return found;
   return out->mig == nullptr ? kInvalidArgument : kSuccess;
-}
-
-Return FindMigGpu(Device device, Target* out) {
-  const Return found = FindGpu(device, out);
-  if (found != kSuccess) return found;
-  return out->has(kHasMig) ? kSuccess : kNotSupported;
-}
-
-// by: the profile's NVML constant or the driver's number for it.
-const MigProfileState* FindProfile(const GpuState& g, uint32_t value,
-                                   uint32_t MigProfileState::*by) {
-  for (uint32_t i = 0; i < g.mig_profile_count; ++i)
-    if (g.mig_profiles[i].*by == value) return &g.mig_profiles[i];
-  return nullptr;
-}
-
-void Put(const MigProfileState& p, GpuInstanceProfileInfo* out) {
-  *out = {
-      p.id,           0,          p.slices, p.max_instances, p.multiprocessors,
-      p.copy_engines, p.decoders, 0,        p.jpegs,         p.ofas,
-      p.memory_mib};
-}
-
-void PutV2(const MigProfileState& p, GpuInstanceProfileInfoV2* out) {
-  GpuInstanceProfileInfo info;
-  Put(p, &info);
-  out->id = info.id;
-  out->p2p_supported = info.p2p_supported;
-  out->slices = info.slices;
-  out->instances = info.instances;
-  out->multiprocessors = info.multiprocessors;
-  out->copy_engines = info.copy_engines;
-  out->decoders = info.decoders;
-  out->encoders = info.encoders;
-  out->jpegs = info.jpegs;
-  out->ofas = info.ofas;
-  out->memory_mib = info.memory_mib;
-  snprintf(out->name, sizeof(out->name), "MIG %s", p.name);
-}
-
-void PutV3(const MigProfileState& p, GpuInstanceProfileInfoV3* out) {
-  out->id = p.id;
-  out->slices = p.slices;
-  out->instances = p.max_instances;
-  out->multiprocessors = p.multiprocessors;
-  out->copy_engines = p.copy_engines;
-  out->decoders = p.decoders;
-  out->encoders = 0;
-  out->jpegs = p.jpegs;
-  out->ofas = p.ofas;
-  out->memory_mib = p.memory_mib;
-  snprintf(out->name, sizeof(out->name), "MIG %s", p.name);
-  out->capabilities = 0;
-}
-
-// The V calls take either version and tell them by the first word.
-Return PutVersioned(const MigProfileState& p, void* out) {
-  const uint32_t version = *static_cast<const uint32_t*>(out);
-  if (version == Version<GpuInstanceProfileInfoV2>(2)) {
-    PutV2(p, static_cast<GpuInstanceProfileInfoV2*>(out));
-    return kSuccess;
-  }
-  if (version == Version<GpuInstanceProfileInfoV3>(3)) {
-    PutV3(p, static_cast<GpuInstanceProfileInfoV3*>(out));
-    return kSuccess;
-  }
-  return kArgumentVersionMismatch;
 }
 
 // NVML_COMPUTE_INSTANCE_PROFILE_* of so many slices; the driver's own numbers
@@ -197,34 +130,6 @@ NVML_EXPORT(nvmlDeviceGetAttributes_v2)(Device device, Attributes* out) {
 }
 NVML_EXPORT(nvmlDeviceGetAttributes)(Device device, Attributes* out) {
   return nvmlDeviceGetAttributes_v2(device, out);
-}
-
-NVML_EXPORT(nvmlDeviceGetGpuInstanceProfileInfo)
-(Device device, unsigned profile, GpuInstanceProfileInfo* out) {
-  NVML_FIND(FindMigGpu, device, target);
-  NVML_REQUIRE(out != nullptr && profile < kProfileCount);
-  const auto* const found =
-      FindProfile(*target.gpu, profile, &MigProfileState::profile);
-  if (found == nullptr) return kNotSupported;
-  Put(*found, out);
-  return kSuccess;
-}
-
-NVML_EXPORT(nvmlDeviceGetGpuInstanceProfileInfoV)
-(Device device, unsigned profile, void* out) {
-  NVML_FIND(FindMigGpu, device, target);
-  NVML_REQUIRE(out != nullptr && profile < kProfileCount);
-  const auto* const found =
-      FindProfile(*target.gpu, profile, &MigProfileState::profile);
-  return found == nullptr ? kNotSupported : PutVersioned(*found, out);
-}
-
-NVML_EXPORT(nvmlDeviceGetGpuInstanceProfileInfoByIdV)
-(Device device, unsigned id, void* out) {
-  NVML_FIND(FindMigGpu, device, target);
-  NVML_REQUIRE(out != nullptr);
-  const auto* const found = FindProfile(*target.gpu, id, &MigProfileState::id);
-  return found == nullptr ? kNotSupported : PutVersioned(*found, out);
 }
 
 NVML_EXPORT(nvmlDeviceGetGpuInstances)

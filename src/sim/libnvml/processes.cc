@@ -177,11 +177,3 @@ NVML_EXPORT(nvmlDeviceGetProcessesUtilizationInfo)
   info->count = used;
   return used == 0 ? kNotFound : kSuccess;
 }
-
-// Accounting mode is off, as it is unless an administrator turns it on.
-NVML_EXPORT(nvmlDeviceGetAccountingMode)(Device device, unsigned* mode) {
-  NVML_FIND(Find, device, target);
-  NVML_REQUIRE(mode != nullptr);
-  *mode = 0;
-  return kSuccess;
-}

@@ -35,31 +35,6 @@ uint64_t EnergyMillijoule(const NodeState& node, const GpuState& g) {
 
 namespace {
 
-enum ClockType : uint32_t { kGraphics, kSm, kMemory, kVideo, kClockTypes };
-
-// Idle data-centre GPUs with HBM stay in P0; others fall to P8.
-bool Idles(const GpuState& g) { return LoadOf(g).processes == 0; }
-
-uint32_t MaxClock(const GpuState& g, uint32_t type) {
-  if (type == kMemory) return g.memory_clock;
-  return type == kVideo ? g.video_clock_max : g.clock_max;
-}
-
-uint32_t CurrentClock(const GpuState& g, uint32_t type) {
-  const bool idles = Idles(g);
-  if (type == kMemory) return idles ? g.memory_clock_idle : g.memory_clock;
-  if (!idles) return MaxClock(g, type);
-  return type == kVideo ? g.clock_idle * 2 : g.clock_idle;
-}
-
-template <typename T, typename Value>
-Return Put(Device device, T* out, Value value) {
-  NVML_FIND(FindGpu, device, target);
-  NVML_REQUIRE(out != nullptr);
-  *out = static_cast<T>(value(target));
-  return kSuccess;
-}
-
 // Percentages of the whole GPU are not known once it is cut into MIG devices.
 template <typename Value>
 Return PutUtilization(Device device, unsigned* percent, unsigned* period_us,
@@ -162,72 +137,6 @@ NVML_EXPORT(nvmlDeviceGetPowerSource)(Device device, unsigned* source) {
   return Put(device, source, [](const Target&) { return 0; });  // mains
 }
 
-NVML_EXPORT(nvmlDeviceGetPerformanceState)(Device device, unsigned* state) {
-  return Put(device, state, [](const Target& t) {
-    return Idles(*t.gpu) && !t.has(kHasHbm) ? 8 : 0;
-  });
-}
-NVML_EXPORT(nvmlDeviceGetPowerState)(Device device, unsigned* state) {
-  return nvmlDeviceGetPerformanceState(device, state);
-}
-
-NVML_EXPORT(nvmlDeviceGetClockInfo)
-(Device device, unsigned type, unsigned* mhz) {
-  NVML_REQUIRE(type < kClockTypes);
-  return Put(device, mhz,
-             [&](const Target& t) { return CurrentClock(*t.gpu, type); });
-}
-
-NVML_EXPORT(nvmlDeviceGetMaxClockInfo)
-(Device device, unsigned type, unsigned* mhz) {
-  NVML_REQUIRE(type < kClockTypes);
-  return Put(device, mhz,
-             [&](const Target& t) { return MaxClock(*t.gpu, type); });
-}
-NVML_EXPORT(nvmlDeviceGetMaxCustomerBoostClock)
-(Device device, unsigned type, unsigned* mhz) {
-  return nvmlDeviceGetMaxClockInfo(device, type, mhz);
-}
-
-NVML_EXPORT(nvmlDeviceGetApplicationsClock)
-(Device device, unsigned type, unsigned* mhz) {
-  NVML_REQUIRE(type < kClockTypes);
-  return Put(device, mhz, [&](const Target& t) {
-    return type == kMemory ? t.gpu->memory_clock : t.gpu->clock_base;
-  });
-}
-NVML_EXPORT(nvmlDeviceGetDefaultApplicationsClock)
-(Device device, unsigned type, unsigned* mhz) {
-  return nvmlDeviceGetApplicationsClock(device, type, mhz);
-}
-
-// id: 0 current, 1 and 2 the application clocks, 3 the highest.
-NVML_EXPORT(nvmlDeviceGetClock)
-(Device device, unsigned type, unsigned id, unsigned* mhz) {
-  NVML_REQUIRE(id < 4);
-  if (id == 0) return nvmlDeviceGetClockInfo(device, type, mhz);
-  if (id == 3) return nvmlDeviceGetMaxClockInfo(device, type, mhz);
-  return nvmlDeviceGetApplicationsClock(device, type, mhz);
-}
-
-NVML_EXPORT(nvmlDeviceGetCurrentClocksEventReasons)
-(Device device, unsigned long long* reasons) {
-  return Put(device, reasons,
-             [](const Target& t) { return Idles(*t.gpu) ? 1 : 0; });
-}
-NVML_EXPORT(nvmlDeviceGetCurrentClocksThrottleReasons)
-(Device device, unsigned long long* reasons) {
-  return nvmlDeviceGetCurrentClocksEventReasons(device, reasons);
-}
-NVML_EXPORT(nvmlDeviceGetSupportedClocksEventReasons)
-(Device device, unsigned long long* reasons) {
-  return Put(device, reasons, [](const Target&) { return 0x1FF; });
-}
-NVML_EXPORT(nvmlDeviceGetSupportedClocksThrottleReasons)
-(Device device, unsigned long long* reasons) {
-  return nvmlDeviceGetSupportedClocksEventReasons(device, reasons);
-}
-
 NVML_EXPORT(nvmlDeviceGetNumFans)(Device device, unsigned* fans) {
   return Put(device, fans, [](const Target& t) { return t.has(kHasFan); });
 }
@@ -287,8 +196,8 @@ NVML_EXPORT(nvmlDeviceGetSamples)
                              load.memory,
                              load.encoder,
                              load.decoder,
-                             CurrentClock(g, kSm),
-                             CurrentClock(g, kMemory)};
+                             CurrentClock(g, kSmClock),
+                             CurrentClock(g, kMemoryClock)};
   constexpr uint64_t kPeriodUs = 250000;
   *value_type = kValueUnsigned;
   const uint64_t newest = NowUs() / kPeriodUs * kPeriodUs;
@@ -329,21 +238,12 @@ PCIE_NUMBER(nvmlDeviceGetMaxPcieLinkWidth, pcie_width)
 PCIE_NUMBER(nvmlDeviceGetCurrPcieLinkWidth, pcie_width)
 #undef PCIE_NUMBER
 
-NVML_EXPORT(nvmlDeviceGetPersistenceMode)(Device device, unsigned* mode) {
-  return Put(device, mode, [](const Target&) { return 1; });
-}
-NVML_EXPORT(nvmlDeviceGetComputeMode)(Device device, unsigned* mode) {
-  return Put(device, mode, [](const Target&) { return 0; });
-}
-NVML_EXPORT(nvmlDeviceGetDisplayMode)(Device device, unsigned* mode) {
-  return Put(device, mode, [](const Target&) { return 0; });
-}
-NVML_EXPORT(nvmlDeviceGetDisplayActive)(Device device, unsigned* mode) {
-  return Put(device, mode, [](const Target&) { return 0; });
-}
-NVML_EXPORT(nvmlDeviceGetVirtualizationMode)(Device device, unsigned* mode) {
-  return Put(device, mode, [](const Target&) { return 0; });
-}
-NVML_EXPORT(nvmlDeviceGetBusType)(Device device, unsigned* type) {
-  return Put(device, type, [](const Target&) { return 2; });  // PCIe
+// { reference time ns, time held back ns }: nothing holds a simulated GPU back.
+NVML_EXPORT(nvmlDeviceGetViolationStatus)
+(Device device, unsigned policy, unsigned long long* times) {
+  NVML_FIND(FindGpu, device, target);
+  NVML_REQUIRE(times != nullptr && policy < 12);
+  times[0] = NowUs() * 1000;
+  times[1] = 0;
+  return kSuccess;
 }

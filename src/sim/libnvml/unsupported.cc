@@ -17,8 +17,6 @@
   X(nvmlDeviceDiscoverGpus) \
   X(nvmlDeviceFreezeNvLinkUtilizationCounter) \
   X(nvmlDeviceGetAPIRestriction) \
-  X(nvmlDeviceGetAccountingBufferSize) \
-  X(nvmlDeviceGetAccountingPids) \
   X(nvmlDeviceGetAccountingStats) \
   X(nvmlDeviceGetAccountingStats_v2) \
   X(nvmlDeviceGetActiveVgpus) \
@@ -43,10 +41,7 @@
   X(nvmlDeviceGetDramEncryptionMode) \
   X(nvmlDeviceGetDriverModel) \
   X(nvmlDeviceGetDriverModel_v2) \
-  X(nvmlDeviceGetDynamicPstatesInfo) \
   X(nvmlDeviceGetEncoderCapacity) \
-  X(nvmlDeviceGetEncoderSessions) \
-  X(nvmlDeviceGetEncoderStats) \
   X(nvmlDeviceGetFBCSessions) \
   X(nvmlDeviceGetFBCStats) \
   X(nvmlDeviceGetFanControlPolicy_v2) \
@@ -55,37 +50,25 @@
   X(nvmlDeviceGetGpcClkVfOffset) \
   X(nvmlDeviceGetGpuFabricInfo_v4) \
   X(nvmlDeviceGetGpuInstancePossiblePlacements) \
-  X(nvmlDeviceGetGpuInstancePossiblePlacements_v2) \
-  X(nvmlDeviceGetGpuInstanceRemainingCapacity) \
   X(nvmlDeviceGetGpuOperationMode) \
   X(nvmlDeviceGetGridLicensableFeatures) \
   X(nvmlDeviceGetGridLicensableFeatures_v2) \
   X(nvmlDeviceGetGridLicensableFeatures_v3) \
   X(nvmlDeviceGetGridLicensableFeatures_v4) \
-  X(nvmlDeviceGetGspFirmwareMode) \
-  X(nvmlDeviceGetGspFirmwareVersion) \
-  X(nvmlDeviceGetHandleByUUIDV) \
   X(nvmlDeviceGetHostVgpuMode) \
   X(nvmlDeviceGetHostname_v1) \
-  X(nvmlDeviceGetInforomConfigurationChecksum) \
-  X(nvmlDeviceGetInforomImageVersion) \
-  X(nvmlDeviceGetInforomVersion) \
-  X(nvmlDeviceGetIrqNum) \
   X(nvmlDeviceGetLastBBXFlushTime) \
   X(nvmlDeviceGetMemClkMinMaxVfOffset) \
   X(nvmlDeviceGetMemClkVfOffset) \
   X(nvmlDeviceGetMemoryLimits_v1) \
   X(nvmlDeviceGetMinMaxClockOfPState) \
   X(nvmlDeviceGetMinMaxFanSpeed) \
-  X(nvmlDeviceGetModuleId) \
   X(nvmlDeviceGetNvLinkInfo) \
   X(nvmlDeviceGetNvLinkTelemetrySamples_v1) \
   X(nvmlDeviceGetNvLinkUtilizationControl) \
   X(nvmlDeviceGetNvLinkUtilizationCounter) \
   X(nvmlDeviceGetNvlinkBwMode) \
   X(nvmlDeviceGetNvlinkSupportedBwModes) \
-  X(nvmlDeviceGetPcieLinkMaxSpeed) \
-  X(nvmlDeviceGetPcieSpeed) \
   X(nvmlDeviceGetPdi) \
   X(nvmlDeviceGetPerformanceModes) \
   X(nvmlDeviceGetPgpuMetadataString) \
@@ -95,9 +78,6 @@
   X(nvmlDeviceGetRepairStatus) \
   X(nvmlDeviceGetSramEccErrorStatus) \
   X(nvmlDeviceGetSramUniqueUncorrectedEccErrorCounts) \
-  X(nvmlDeviceGetSupportedGraphicsClocks) \
-  X(nvmlDeviceGetSupportedMemoryClocks) \
-  X(nvmlDeviceGetSupportedPerformanceStates) \
   X(nvmlDeviceGetSupportedVgpus) \
   X(nvmlDeviceGetTargetFanSpeed) \
   X(nvmlDeviceGetThermalSettings) \
@@ -116,7 +96,6 @@
   X(nvmlDeviceGetVgpuTypeCreatablePlacements) \
   X(nvmlDeviceGetVgpuTypeSupportedPlacements) \
   X(nvmlDeviceGetVgpuUtilization) \
-  X(nvmlDeviceGetViolationStatus) \
   X(nvmlDeviceModifyDrainState) \
   X(nvmlDevicePerfMetricsGetSamples_v1) \
   X(nvmlDevicePowerSmoothingActivatePresetProfile) \
@@ -171,7 +150,6 @@
   X(nvmlDeviceSetVgpuSchedulerState) \
   X(nvmlDeviceSetVgpuSchedulerState_v2) \
   X(nvmlDeviceSetVirtualizationMode) \
-  X(nvmlDeviceValidateInforom) \
   X(nvmlDeviceVgpuForceGspUnload) \
   X(nvmlDeviceWorkloadPowerProfileClearRequestedProfiles) \
   X(nvmlDeviceWorkloadPowerProfileGetCurrentProfiles) \
