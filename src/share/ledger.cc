@@ -29,9 +29,10 @@ bool Ledger::Put(ProcessId process, MemoryKind kind, uint64_t handle,
   uint64_t before = 0;
   bool held = false;
   if (known != accounts_.end()) {
-    const auto entry = known->second.held.find({kind, handle});
+    const auto entry = known->second.held.find(handle);
     held = entry != known->second.held.end();
-    if (held) before = entry->second;
+    if (held && entry->second.kind != kind) return false;
+    if (held) before = entry->second.bytes;
     if (!held && known->second.held.size() >= kMaxReservations) return false;
   }
   const bool counts = kind == MemoryKind::kDevice || policy_.count_managed;
@@ -43,7 +44,7 @@ bool Ledger::Put(ProcessId process, MemoryKind kind, uint64_t handle,
     if (charged > limit || bytes - before > limit - charged) return false;
   }
   Account& account = accounts_[process];
-  account.held[{kind, handle}] = bytes;
+  account.held[handle] = {kind, bytes};
   if (!held) ++usage_.reservations;
   if (kind == MemoryKind::kDevice) {
     account.device_bytes += bytes - before;
@@ -66,39 +67,37 @@ bool Ledger::Replay(ProcessId process, MemoryKind kind, uint64_t handle,
   return Put(process, kind, handle, bytes, /*check_limit=*/false);
 }
 
-bool Ledger::Release(ProcessId process, MemoryKind kind, uint64_t handle) {
-  const auto account = accounts_.find(process);
-  if (account == accounts_.end()) {
-    ++usage_.unknown_releases;
-    return false;
-  }
-  const auto entry = account->second.held.find({kind, handle});
-  if (entry == account->second.held.end()) {
-    ++usage_.unknown_releases;
-    return false;
-  }
-  if (kind == MemoryKind::kDevice) {
-    account->second.device_bytes -= entry->second;
-    usage_.device_bytes -= entry->second;
-  } else {
-    usage_.managed_bytes -= entry->second;
-  }
+void Ledger::Uncharge(const Reservation& reservation) {
+  if (reservation.kind == MemoryKind::kDevice)
+    usage_.device_bytes -= reservation.bytes;
+  else
+    usage_.managed_bytes -= reservation.bytes;
   --usage_.reservations;
-  account->second.held.erase(entry);
-  if (account->second.held.empty()) accounts_.erase(account);
-  return true;
+}
+
+bool Ledger::Release(ProcessId process, uint64_t handle) {
+  const auto known = accounts_.find(process);
+  if (known != accounts_.end()) {
+    Account& account = known->second;
+    const auto entry = account.held.find(handle);
+    if (entry != account.held.end()) {
+      Uncharge(entry->second);
+      if (entry->second.kind == MemoryKind::kDevice)
+        account.device_bytes -= entry->second.bytes;
+      account.held.erase(entry);
+      if (account.held.empty()) accounts_.erase(known);
+      return true;
+    }
+  }
+  ++usage_.unknown_releases;
+  return false;
 }
 
 void Ledger::Close(ProcessId process) {
   const auto account = accounts_.find(process);
   if (account == accounts_.end()) return;
-  for (const auto& [key, bytes] : account->second.held) {
-    if (key.first == MemoryKind::kDevice)
-      usage_.device_bytes -= bytes;
-    else
-      usage_.managed_bytes -= bytes;
-    --usage_.reservations;
-  }
+  for (const auto& [handle, reservation] : account->second.held)
+    Uncharge(reservation);
   accounts_.erase(account);
 }
 

@@ -8,7 +8,7 @@
 // takes the charged sum past the limit in force at that moment. A limit that is
 // lowered below what is held revokes nothing; it denies until enough went.
 //
-// A reservation belongs to (process, kind, handle). Process = one connection,
+// A reservation belongs to (process, handle). Process = one connection,
 // so closing it gives back all that it held; nothing can leak by a lost
 // release. Errors: a denied reserve and an unknown release are answers, not
 // failures.
@@ -20,7 +20,6 @@
 #include <cstdint>
 #include <map>
 #include <optional>
-#include <utility>
 
 namespace rondo::share {
 
@@ -59,7 +58,7 @@ class Ledger {
 
   // True = granted. A handle that is held already is resized: the driver rounds
   // a size up, and the shim reports what it really became. A denied resize
-  // leaves the old size.
+  // leaves the old size. A handle never changes its kind: that is denied.
   [[nodiscard]] bool Reserve(ProcessId process, MemoryKind kind,
                              uint64_t handle, uint64_t bytes);
 
@@ -70,7 +69,7 @@ class Ledger {
               uint64_t bytes);
 
   // False where the handle is not held: counted, and otherwise of no effect.
-  bool Release(ProcessId process, MemoryKind kind, uint64_t handle);
+  bool Release(ProcessId process, uint64_t handle);
 
   // Gives back all that the process held.
   void Close(ProcessId process);
@@ -83,13 +82,18 @@ class Ledger {
   uint64_t device_bytes(ProcessId process) const;
 
  private:
+  struct Reservation {
+    MemoryKind kind;
+    uint64_t bytes;
+  };
   struct Account {
     uint64_t device_bytes = 0;
-    std::map<std::pair<MemoryKind, uint64_t>, uint64_t> held;
+    std::map<uint64_t, Reservation> held;  // by handle
   };
 
   bool Put(ProcessId process, MemoryKind kind, uint64_t handle, uint64_t bytes,
            bool check_limit);
+  void Uncharge(const Reservation& reservation);
 
   MemoryPolicy policy_;
   MemoryUsage usage_;
