@@ -1,0 +1,264 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Events and what is remembered of them. What follows from it is in plan.cc.
+#include "share/arbiter.h"
+
+#include <algorithm>
+#include <variant>
+
+namespace rondo::share {
+namespace {
+
+// Activity older than this says nothing about now.
+constexpr int64_t kLogStaleUs = 1'000'000;
+constexpr int64_t kUsageStaleUs = 5'000'000;
+// A share is judged over no less than this.
+constexpr int64_t kLeastWindowUs = 250'000;
+constexpr int64_t kLeastTickUs = 500;
+constexpr int64_t kLeastDwellUs = 250'000;
+// Over its share only where it is above by both; below again under that part of
+// it. In between nothing changes: one held exactly to its share must not flap.
+constexpr double kOverMargin = 0.02;
+constexpr double kOverFactor = 1.1;
+constexpr double kBelowFactor = 0.9;
+
+}  // namespace
+
+Decision Arbiter::Step(int64_t now_us, const Event& event) {
+  std::visit([&](const auto& e) { On(now_us, e); }, event);
+  Decision decision;
+  for (auto& [id, tenant] : tenants_) {
+    if (!std::holds_alternative<Activity>(event))
+      UpdateBudget(now_us, id, tenant);
+    UpdateThrottle(now_us, tenant, &decision);
+    UpdateShare(now_us, id, tenant);
+  }
+  Plan(now_us, &decision);
+  const int64_t wake_us = controls_.Reconcile(now_us, &decision.actions);
+  decision.wake_us = std::min(decision.wake_us, wake_us);
+  return decision;
+}
+
+void Arbiter::On(int64_t now_us, const TenantSet& event) {
+  const auto [entry, is_new] = tenants_.try_emplace(event.tenant);
+  Tenant& tenant = entry->second;
+  tenant.spec = event.spec;
+  if (!(tenant.spec.weight > 0)) tenant.spec.weight = 1;
+  if (!(tenant.spec.limit > 0 && tenant.spec.limit <= 1)) tenant.spec.limit = 1;
+  const double largest = tenant.spec.limit * options_.duty_us;
+  if (is_new) tenant.budget_us = largest / 2;
+  tenant.budget_us = std::min(tenant.budget_us, largest);
+  if (is_new) tenant.budget_at_us = now_us;
+  if (tenant.spec.cls != TenantClass::kLatency) tenant.over = false;
+}
+
+void Arbiter::On(int64_t, const TenantGone& event) {
+  for (auto p = processes_.begin(); p != processes_.end();) {
+    if (p->second.tenant == event.tenant) {
+      controls_.Detach(p->first);
+      p = processes_.erase(p);
+    } else {
+      ++p;
+    }
+  }
+  tenants_.erase(event.tenant);
+}
+
+void Arbiter::On(int64_t, const ProcessAttached& event) {
+  if (!tenants_.contains(event.tenant)) return;
+  processes_[event.process] = {.tenant = event.tenant};
+  controls_.Attach(event.process);
+}
+
+void Arbiter::On(int64_t now_us, const ProcessGroups& event) {
+  const auto process = processes_.find(event.process);
+  if (process == processes_.end()) return;
+  process->second.groups = std::max(0, event.groups);
+  controls_.SetGroups(event.process, process->second.groups);
+  Recount(now_us, process->second.tenant);
+}
+
+void Arbiter::On(int64_t now_us, const ProcessGone& event) {
+  const auto process = processes_.find(event.process);
+  if (process == processes_.end()) return;
+  const TenantId tenant = process->second.tenant;
+  controls_.Detach(event.process);
+  processes_.erase(process);
+  Recount(now_us, tenant);
+}
+
+void Arbiter::On(int64_t, const SliceApplied& event) {
+  controls_.OnApplied(event.process, event.seq, event.slice_us, event.ok);
+}
+
+void Arbiter::On(int64_t now_us, const Switched& event) {
+  controls_.OnSwitched(now_us, event.op, event.process, event.ok);
+}
+
+void Arbiter::On(int64_t now_us, const Activity& event) {
+  // Settled by the clock up to here, then by what was really used.
+  const bool was_fresh = LogFresh(now_us);
+  for (auto& [id, tenant] : tenants_) UpdateBudget(now_us, id, tenant);
+  usage_at_us_ = now_us;
+  const bool log = event.source == Activity::Source::kSwitchLog;
+  if (log) log_at_us_ = now_us;
+  UpdateHolderIdle(event, now_us);
+  for (const Activity::Run& run : event.runs) {
+    const auto process = processes_.find(run.process);
+    if (process == processes_.end()) continue;
+    Tenant& tenant = tenants_.at(process->second.tenant);
+    const int64_t busy = std::clamp<int64_t>(run.busy_us, 0, event.interval_us);
+    tenant.used.Add(now_us, busy);
+    if (log && was_fresh) tenant.budget_us -= busy;
+    if (busy == 0) continue;
+    tenant.left_turn_idle = false;
+    const int64_t last_us = now_us - std::max<int64_t>(0, run.idle_us);
+    process->second.ran_us = std::max(process->second.ran_us, last_us);
+    if (log) controls_.OnRan(last_us, run.process);
+  }
+}
+
+// GPU time that the holder of the turn could have had and did not take.
+void Arbiter::UpdateHolderIdle(const Activity& event, int64_t now_us) {
+  if (!has_holder_ || event.interval_us <= 0) return;
+  int64_t own = 0, others = event.other_busy_us;
+  for (const Activity::Run& run : event.runs) {
+    const auto process = processes_.find(run.process);
+    if (process == processes_.end()) continue;
+    (process->second.tenant == holder_ ? own : others) += run.busy_us;
+  }
+  if (own > 0) {
+    holder_ran_ = true;
+    holder_unused_us_ = 0;
+    empty_turns_ = 0;
+    return;
+  }
+  // Time before it was resumed is not time that it could have had.
+  const int64_t since_us = now_us - event.interval_us;
+  if (Confirmed(holder_, Controls::Run::kRunning, since_us))
+    holder_unused_us_ += std::max<int64_t>(0, event.interval_us - others);
+}
+
+bool Arbiter::LogFresh(int64_t now_us) const {
+  return now_us - log_at_us_ <= kLogStaleUs;
+}
+
+bool Arbiter::UsageKnown(int64_t now_us) const {
+  return LogFresh(now_us) || now_us - usage_at_us_ <= kUsageStaleUs;
+}
+
+// Whether it wants the GPU. One that may not run now is taken to want it,
+// unless it made nothing of its last turn.
+bool Arbiter::Active(int64_t now_us, Tenant& tenant) const {
+  if (tenant.groups == 0) return false;
+  if (!UsageKnown(now_us) || tenant.used.BusyUs(now_us) > 0) return true;
+  return !tenant.wanted_runnable && !tenant.left_turn_idle;
+}
+
+// All its processes with channels are in that state since then or longer.
+bool Arbiter::Confirmed(TenantId id, Controls::Run run,
+                        int64_t since_us) const {
+  return std::all_of(
+      processes_.begin(), processes_.end(), [&](const auto& entry) {
+        if (entry.second.tenant != id || entry.second.groups == 0) return true;
+        return controls_.run(entry.first) == run &&
+               controls_.run_since_us(entry.first) <= since_us;
+      });
+}
+
+void Arbiter::Recount(int64_t now_us, TenantId id) {
+  const auto found = tenants_.find(id);
+  if (found == tenants_.end()) return;
+  int groups = 0;
+  for (const auto& [process_id, process] : processes_)
+    if (process.tenant == id) groups += process.groups;
+  if (found->second.groups == 0 && groups > 0)
+    found->second.present_since_us = now_us;
+  found->second.groups = groups;
+}
+
+void Arbiter::UpdateBudget(int64_t now_us, TenantId id, Tenant& tenant) {
+  const double elapsed = now_us - tenant.budget_at_us;
+  tenant.budget_at_us = now_us;
+  const double limit = tenant.spec.limit;
+  if (limit >= 1) return;
+  tenant.budget_us =
+      std::min(tenant.budget_us + elapsed * limit, limit * options_.duty_us);
+  // Without the log nobody knows what was used; all the time that it may have
+  // run is the only safe answer.
+  if (!LogFresh(now_us) && tenant.groups > 0 &&
+      !Confirmed(id, Controls::Run::kSuspended, INT64_MAX - 1))
+    tenant.budget_us -= elapsed;
+}
+
+void Arbiter::UpdateThrottle(int64_t now_us, Tenant& tenant,
+                             Decision* decision) {
+  const double limit = tenant.spec.limit;
+  if (limit >= 1 || tenant.groups == 0) {
+    tenant.throttled = false;
+    return;
+  }
+  const double enough = limit * options_.duty_us / 2;
+  if (tenant.budget_us <= 0) tenant.throttled = true;
+  if (tenant.budget_us >= enough) tenant.throttled = false;
+  const double until_change = tenant.throttled
+                                  ? (enough - tenant.budget_us) / limit
+                                  : tenant.budget_us / (1 - limit);
+  decision->wake_us = std::min(decision->wake_us,
+                               now_us + static_cast<int64_t>(until_change) + 1);
+}
+
+void Arbiter::UpdateShare(int64_t now_us, TenantId id, Tenant& tenant) {
+  if (tenant.spec.cls != TenantClass::kLatency) return;
+  const bool was_over = tenant.over;
+  double weights = tenant.spec.weight;
+  bool others = false;
+  for (auto& [other_id, other] : tenants_) {
+    if (other_id == id || !Active(now_us, other)) continue;
+    weights += other.spec.weight;
+    // Latency tenants among themselves share by their slices already.
+    others |= other.spec.cls != TenantClass::kLatency || other.over;
+  }
+  if (!others || tenant.groups == 0 || !UsageKnown(now_us)) {
+    // Nobody waits for it, or nobody can tell: PlanTurns bounds the latter.
+    tenant.over = false;
+  } else if (now_us - tenant.over_since_us >= kLeastDwellUs) {
+    const int64_t window = std::clamp(now_us - tenant.present_since_us,
+                                      kLeastWindowUs, UsageWindow::kLengthUs);
+    const double share =
+        static_cast<double>(tenant.used.BusyUs(now_us)) / window;
+    const double entitled = tenant.spec.weight / weights;
+    if (share > std::max(entitled + kOverMargin, entitled * kOverFactor))
+      tenant.over = true;
+    if (share < entitled * kBelowFactor) tenant.over = false;
+  }
+  if (tenant.over != was_over) tenant.over_since_us = now_us;
+}
+
+TenantView Arbiter::View(TenantId id, int64_t now_us) {
+  TenantView view;
+  const auto found = tenants_.find(id);
+  if (found == tenants_.end()) return view;
+  Tenant& tenant = found->second;
+  view.present = tenant.groups > 0;
+  view.suspended =
+      view.present && Confirmed(id, Controls::Run::kSuspended, INT64_MAX - 1);
+  view.turn = has_holder_ && holder_ == id;
+  view.over_share = tenant.over;
+  view.throttled = tenant.throttled;
+  view.suspensions = tenant.suspensions;
+  view.used_share = UsageKnown(now_us)
+                        ? static_cast<double>(tenant.used.BusyUs(now_us)) /
+                              UsageWindow::kLengthUs
+                        : -1;
+  for (const auto& [process_id, process] : processes_) {
+    if (process.tenant != id || process.groups == 0) continue;
+    const uint32_t slice = controls_.slice_us(process_id);
+    view.slice_us = view.slice_us == 0 ? slice : std::min(view.slice_us, slice);
+    view.slice_refused |= controls_.slice_broken(process_id);
+    view.suspend_refused |= controls_.suspend_broken(process_id);
+  }
+  return view;
+}
+
+}  // namespace rondo::share

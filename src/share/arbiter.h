@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Decides who may run on one GPU and for how long. Pure state machine: events
+// and the time come in, actions go out; no clock, socket or thread of its own.
+// One caller, one thread. Never fails: an event about something unknown is
+// ignored.
+//
+// The rules and why each is there: docs/arbiter.md. In short:
+//  - standard tenants share by slices, period x weight / sum of weights;
+//  - with a latency tenant attached, batch tenants take exclusive turns, the
+//    one whose turn it is on a tiny slice, the latency tenant on a long one;
+//  - a latency tenant above its weighted share is served as standard;
+//  - a limit is kept by duty cycle; a lone tenant without one is left alone;
+//  - Controls (controls.h) carries the decision out in a safe order.
+
+#ifndef RONDO_SHARE_ARBITER_H_
+#define RONDO_SHARE_ARBITER_H_
+
+#include <cstdint>
+#include <map>
+#include <vector>
+
+#include "share/controls.h"
+#include "share/event.h"
+#include "share/usage_window.h"
+
+namespace rondo::share {
+
+struct ArbiterOptions {
+  int64_t period_us = 40'000;
+  int64_t turn_us = 500'000;
+  bool standard_takes_turns = false;  // as batch tenants do
+  uint32_t tiny_slice_us = 20;
+  uint32_t latency_slice_us = 20'000;
+  // Groups that share one turn must not be tiny: they switch between them.
+  uint32_t shared_turn_slice_us = 1000;
+  // One rotation of those who may run beside a latency tenant, if not alone.
+  int64_t mixed_period_us = 8'000;
+  uint32_t least_slice_us = 500;  // a switch costs 82
+  int64_t duty_us = 200'000;      // of a limit: so much is its largest burst
+  int64_t idle_start_us = 2'500;  // unused since the turn began: skip
+  int64_t idle_us = 5'000;        // unused after having run: skip
+  int64_t gap_wait_us = 100'000;  // a due turn waits at most so long for a gap
+  ControlOptions controls;
+};
+
+class Arbiter {
+ public:
+  explicit Arbiter(const ArbiterOptions& options)
+      : options_(options), controls_(options.controls) {}
+
+  // now_us must not run backwards.
+  Decision Step(int64_t now_us, const Event& event);
+
+  // Live change of period and turn (not of the controls' constants); takes
+  // effect with the next Step.
+  void SetOptions(const ArbiterOptions& options) { options_ = options; }
+
+  TenantView View(TenantId tenant, int64_t now_us);
+
+ private:
+  struct Process {
+    TenantId tenant = 0;
+    int groups = 0;
+    int64_t ran_us = INT64_MIN / 2;  // last seen on the GPU
+  };
+  struct Tenant {
+    TenantSpec spec;
+    int groups = 0;  // of all its processes; 0 = not present
+    UsageWindow used;
+    int64_t present_since_us = 0;
+    bool over = false;
+    int64_t over_since_us = INT64_MIN / 2;  // when `over` last changed
+    // The limit's budget: grows with time x limit, shrinks with use.
+    bool throttled = false;
+    double budget_us = 0;
+    int64_t budget_at_us = 0;
+    uint64_t suspensions = 0;
+    bool wanted_runnable = true;
+    bool left_turn_idle = false;  // made nothing of its last turn
+  };
+
+  void On(int64_t now_us, const TenantSet& event);
+  void On(int64_t now_us, const TenantGone& event);
+  void On(int64_t now_us, const ProcessAttached& event);
+  void On(int64_t now_us, const ProcessGroups& event);
+  void On(int64_t now_us, const ProcessGone& event);
+  void On(int64_t now_us, const SliceApplied& event);
+  void On(int64_t now_us, const Switched& event);
+  void On(int64_t now_us, const Activity& event);
+  void On(int64_t, const Tick&) {}
+
+  // Bookkeeping (arbiter.cc).
+  bool LogFresh(int64_t now_us) const;
+  bool UsageKnown(int64_t now_us) const;
+  bool Active(int64_t now_us, Tenant& tenant) const;
+  bool Confirmed(TenantId id, Controls::Run run, int64_t since_us) const;
+  void Recount(int64_t now_us, TenantId id);
+  void UpdateBudget(int64_t now_us, TenantId id, Tenant& tenant);
+  void UpdateThrottle(int64_t now_us, Tenant& tenant, Decision* decision);
+  void UpdateShare(int64_t now_us, TenantId id, Tenant& tenant);
+  void UpdateHolderIdle(const Activity& event, int64_t now_us);
+
+  // The plan (plan.cc).
+  bool TakesTurns(const Tenant& tenant) const;
+  bool Served(const Tenant& tenant) const;
+  void Plan(int64_t now_us, Decision* decision);
+  void PlanStandard(int64_t now_us);
+  void PlanTurns(int64_t now_us);
+  void UpdateTurn(int64_t now_us, Decision* decision);
+  void GiveTurn(int64_t now_us, TenantId id);
+  TenantId NextInTurn() const;
+  int64_t TurnLength(const Tenant& tenant) const;
+  bool InGap(int64_t now_us) const;
+  int ActiveGroups(int64_t now_us, TenantId id) const;
+  void WantSlice(TenantId id, bool runnable, double group_slice_us);
+  void SampleRate(int64_t now_us, Decision* decision) const;
+
+  ArbiterOptions options_;
+  Controls controls_;
+  std::map<TenantId, Tenant> tenants_;
+  std::map<ProcessId, Process> processes_;
+
+  int64_t log_at_us_ = INT64_MIN / 2;    // last Activity of the switch log
+  int64_t usage_at_us_ = INT64_MIN / 2;  // last Activity of any source
+  bool turns_ = false;                   // a latency tenant is being served
+  bool has_holder_ = false;
+  TenantId holder_ = 0;
+  int64_t turn_start_us_ = 0;
+  int64_t turn_end_us_ = 0;
+  bool holder_ran_ = false;       // within this turn
+  int64_t holder_unused_us_ = 0;  // GPU time that it could have had since
+  int empty_turns_ = 0;           // in a row
+};
+
+}  // namespace rondo::share
+
+#endif  // RONDO_SHARE_ARBITER_H_

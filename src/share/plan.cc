@@ -1,0 +1,272 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The arbiter's plan: who shall run, on what slice, whose turn it is.
+#include <algorithm>
+#include <cmath>
+
+#include "share/arbiter.h"
+
+namespace rondo::share {
+namespace {
+
+constexpr uint32_t kLargestSliceUs = 1'000'000;
+// Without any knowledge of use: both bounded, so that nobody starves unseen.
+constexpr uint32_t kBlindLatencySliceUs = 4'000;
+constexpr uint32_t kBlindTurnSliceUs = 1'000;
+// A gap is the end of a request, not a pause between two kernels of it.
+constexpr int64_t kGapLeastUs = 200;
+// Left the GPU just now: the whole think time lies ahead. Or long asleep.
+constexpr int64_t kGapFreshUs = 3'000;
+constexpr int64_t kGapAsleepUs = 50'000;
+// A process that has not run for this long has no part in its tenant's slice.
+constexpr int64_t kProcessIdleUs = 1'000'000;
+constexpr int64_t kLongestIdleUs = 100'000;
+constexpr double kShortestTurn = 0.1, kLongestTurn = 10;
+
+constexpr int64_t kFastSampleUs = 2'000;
+constexpr int64_t kTurnSampleUs = 5'000;
+constexpr int64_t kShareSampleUs = 50'000;
+constexpr int64_t kSlowSampleUs = 250'000;
+
+}  // namespace
+
+bool Arbiter::TakesTurns(const Tenant& tenant) const {
+  return tenant.groups > 0 && (tenant.spec.cls == TenantClass::kBatch ||
+                               (options_.standard_takes_turns &&
+                                tenant.spec.cls == TenantClass::kStandard));
+}
+
+// A latency tenant that is treated as one.
+bool Arbiter::Served(const Tenant& tenant) const {
+  return tenant.groups > 0 && tenant.spec.cls == TenantClass::kLatency &&
+         !tenant.over && !tenant.throttled;
+}
+
+void Arbiter::Plan(int64_t now_us, Decision* decision) {
+  int present = 0;
+  bool served = false;
+  for (const auto& [id, tenant] : tenants_) {
+    present += tenant.groups > 0;
+    // Throttled for some milliseconds is no reason to leave the turns.
+    served |= tenant.groups > 0 && tenant.spec.cls == TenantClass::kLatency &&
+              !tenant.over;
+  }
+  turns_ = served && present > 1;
+  if (turns_) {
+    UpdateTurn(now_us, decision);
+    PlanTurns(now_us);
+  } else {
+    has_holder_ = false;
+    PlanStandard(now_us);
+  }
+  SampleRate(now_us, decision);
+}
+
+// Groups among which the tenant's slice is split.
+int Arbiter::ActiveGroups(int64_t now_us, TenantId id) const {
+  int all = 0, active = 0;
+  for (const auto& [process_id, process] : processes_) {
+    if (process.tenant != id) continue;
+    all += process.groups;
+    if (now_us - process.ran_us <= kProcessIdleUs) active += process.groups;
+  }
+  return std::max(1, active > 0 && LogFresh(now_us) ? active : all);
+}
+
+void Arbiter::WantSlice(TenantId id, bool runnable, double group_slice_us) {
+  Tenant& tenant = tenants_.at(id);
+  if (tenant.wanted_runnable && !runnable) ++tenant.suspensions;
+  tenant.wanted_runnable = runnable;
+  const auto slice_us = static_cast<uint32_t>(
+      std::clamp<double>(std::round(group_slice_us), 1, kLargestSliceUs));
+  for (const auto& [process_id, process] : processes_)
+    if (process.tenant == id) controls_.Want(process_id, runnable, slice_us);
+}
+
+// Everybody runs (limits apart), by weights. A slice that would come out too
+// short stretches the whole rotation: the ratios stay.
+void Arbiter::PlanStandard(int64_t now_us) {
+  double weights = 0;
+  for (const auto& [id, tenant] : tenants_)
+    if (tenant.groups > 0) weights += tenant.spec.weight;
+  double stretch = 1;
+  std::map<TenantId, double> slices;
+  for (const auto& [id, tenant] : tenants_) {
+    if (tenant.groups == 0) continue;
+    const double slice = options_.period_us * tenant.spec.weight / weights /
+                         ActiveGroups(now_us, id);
+    slices[id] = slice;
+    stretch = std::max(stretch, options_.least_slice_us / slice);
+  }
+  for (const auto& [id, slice] : slices)
+    WantSlice(id, !tenants_.at(id).throttled, slice * stretch);
+}
+
+void Arbiter::PlanTurns(int64_t now_us) {
+  // Those who run beside the latency tenants: standard ones (and latency ones
+  // over their share) always, of the batch tenants the holder of the turn,
+  // who stands for all of them.
+  double latency_weights = 0, weights = 0, turn_weights = 0;
+  int latency = 0, beside = 0;
+  bool broken = false;
+  for (const auto& [id, tenant] : tenants_) {
+    if (tenant.groups == 0) continue;
+    if (Served(tenant)) {
+      latency_weights += tenant.spec.weight;
+      ++latency;
+    } else if (TakesTurns(tenant)) {
+      turn_weights += tenant.spec.weight;
+      broken |=
+          !(has_holder_ && id == holder_) && View(id, now_us).suspend_refused;
+    } else {
+      weights += tenant.spec.weight;
+      ++beside;
+    }
+  }
+  weights += turn_weights;
+  const bool blind = !UsageKnown(now_us);
+  const double mixed = std::max<double>(
+      options_.mixed_period_us, options_.least_slice_us * (beside + 1.0));
+  for (const auto& [id, tenant] : tenants_) {
+    if (tenant.groups == 0) continue;
+    const int groups = ActiveGroups(now_us, id);
+    double slice;
+    bool runnable = !tenant.throttled;
+    if (Served(tenant)) {
+      slice = blind ? kBlindLatencySliceUs
+                    : options_.latency_slice_us * latency * tenant.spec.weight /
+                          latency_weights;
+    } else if (TakesTurns(tenant)) {
+      runnable = runnable && has_holder_ && id == holder_;
+      if (beside > 0 || broken)
+        slice = mixed * turn_weights / weights / groups;
+      else if (blind)
+        slice = kBlindTurnSliceUs;
+      else
+        slice = tenant.groups > 1 ? options_.shared_turn_slice_us
+                                  : options_.tiny_slice_us;
+    } else {
+      slice = mixed * tenant.spec.weight / weights / groups;
+    }
+    const bool tiny_ok = TakesTurns(tenant) && beside == 0 && !broken;
+    if (!tiny_ok) slice = std::max<double>(slice, options_.least_slice_us);
+    WantSlice(id, runnable, slice);
+  }
+}
+
+// By weight: on average a turn is as long as configured.
+int64_t Arbiter::TurnLength(const Tenant& tenant) const {
+  double weights = 0;
+  int count = 0;
+  for (const auto& [id, other] : tenants_) {
+    if (!TakesTurns(other)) continue;
+    weights += other.spec.weight;
+    ++count;
+  }
+  if (count == 0) return options_.turn_us;
+  return static_cast<int64_t>(options_.turn_us *
+                              std::clamp(tenant.spec.weight * count / weights,
+                                         kShortestTurn, kLongestTurn));
+}
+
+void Arbiter::GiveTurn(int64_t now_us, TenantId id) {
+  has_holder_ = true;
+  holder_ = id;
+  turn_start_us_ = now_us;
+  turn_end_us_ = now_us + TurnLength(tenants_.at(id));
+  holder_ran_ = false;
+  holder_unused_us_ = 0;
+}
+
+// The one after the holder, in order of ids and round again, who can use the
+// turn now; where nobody can, the next one that takes turns at all.
+TenantId Arbiter::NextInTurn() const {
+  for (const bool able : {true, false}) {
+    auto candidate = tenants_.upper_bound(holder_);
+    for (size_t i = 0; i < tenants_.size(); ++i, ++candidate) {
+      if (candidate == tenants_.end()) candidate = tenants_.begin();
+      const Tenant& tenant = candidate->second;
+      if (TakesTurns(tenant) && !(able && tenant.throttled))
+        return candidate->first;
+    }
+  }
+  return holder_;
+}
+
+// Whether a change of turns now would disturb no latency tenant. Past half of
+// the patience any pause will do, and after all of it there is no more waiting.
+bool Arbiter::InGap(int64_t now_us) const {
+  if (!LogFresh(now_us)) return true;  // not known: at once
+  const int64_t waited_us = now_us - turn_end_us_;
+  if (waited_us >= options_.gap_wait_us) return true;
+  if (log_at_us_ != now_us) return false;  // only on news
+  for (const auto& [id, process] : processes_) {
+    const auto tenant = tenants_.find(process.tenant);
+    if (process.groups == 0 || !Served(tenant->second)) continue;
+    const int64_t idle_us = now_us - process.ran_us;
+    if (idle_us < kGapLeastUs) return false;
+    const bool good = idle_us <= kGapFreshUs || idle_us >= kGapAsleepUs;
+    if (!good && waited_us < options_.gap_wait_us / 2) return false;
+  }
+  return true;
+}
+
+void Arbiter::UpdateTurn(int64_t now_us, Decision* decision) {
+  int takers = 0, able = 0;
+  for (const auto& [id, tenant] : tenants_) {
+    takers += TakesTurns(tenant);
+    able += TakesTurns(tenant) && !tenant.throttled;
+  }
+  if (takers == 0) {
+    has_holder_ = false;
+    return;
+  }
+  const auto holder = tenants_.find(holder_);
+  const bool valid =
+      has_holder_ && holder != tenants_.end() && TakesTurns(holder->second);
+  if (!valid || (holder->second.throttled && able > 0)) {
+    // Whoever ran last stays on: one change less.
+    GiveTurn(now_us, NextInTurn());
+  } else if (able > 1 || (able == 1 && holder->second.throttled)) {
+    const int64_t idle_limit_us =
+        std::min(kLongestIdleUs,
+                 (holder_ran_ ? options_.idle_us : options_.idle_start_us)
+                     << std::min(empty_turns_, 6));
+    if (holder_unused_us_ >= idle_limit_us) {
+      ++empty_turns_;
+      holder->second.left_turn_idle = true;
+      GiveTurn(now_us, NextInTurn());
+    } else if (now_us >= turn_end_us_ && InGap(now_us)) {
+      GiveTurn(now_us, NextInTurn());
+    }
+  } else if (now_us >= turn_end_us_) {
+    GiveTurn(now_us, holder_);
+  }
+  // GiveTurn to an unable holder is possible only when nobody is able.
+  const int64_t due_us = now_us < turn_end_us_
+                             ? turn_end_us_
+                             : turn_end_us_ + options_.gap_wait_us;
+  decision->wake_us = std::min(decision->wake_us, std::max(due_us, now_us + 1));
+}
+
+void Arbiter::SampleRate(int64_t now_us, Decision* decision) const {
+  int64_t rate = kSlowSampleUs;
+  int takers = 0;
+  for (const auto& [id, tenant] : tenants_) {
+    if (tenant.groups == 0) continue;
+    takers += TakesTurns(tenant) && !tenant.throttled;
+    if (tenant.spec.limit < 1 && !tenant.throttled)
+      rate = std::min(
+          rate, tenant.budget_us < 20'000 ? kFastSampleUs : kTurnSampleUs * 2);
+    if (tenant.spec.cls == TenantClass::kLatency && tenants_.size() > 1)
+      rate = std::min(rate, kShareSampleUs);
+  }
+  if (turns_ && takers > 1) {
+    const bool watch = !holder_ran_ || holder_unused_us_ > 0 ||
+                       now_us >= turn_end_us_ - kTurnSampleUs;
+    rate = std::min(rate, watch ? kFastSampleUs : kTurnSampleUs);
+  }
+  decision->sample_us = rate;
+}
+
+}  // namespace rondo::share
