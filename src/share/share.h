@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Sharing of a node's GPUs among slots: the facade that the agent and `rondo
+// run` drive. It owns the slot sockets, one ledger a slot, one arbiter a GPU,
+// the suspender's thread and the audit.
+//
+// Threads: everything on the loop's thread; callbacks too. Failure: a driver
+// that cannot be opened does not stop it: memory is still kept and slices still
+// set by the shims; suspension and audit are off, and the stats say why.
+
+#ifndef RONDO_SHARE_SHARE_H_
+#define RONDO_SHARE_SHARE_H_
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "base/clock.h"
+#include "base/event_loop.h"
+#include "config/plan.h"
+#include "rm/system.h"
+#include "share/event.h"
+#include "share/stats.h"
+
+namespace rondo::share {
+
+struct SlotSpec {
+  std::string gpu_uuid;  // "GPU-..."; a MIG device's slots get memory only
+  int replica = 0;
+  std::optional<uint64_t> limit_bytes;
+  config::MemoryMode memory = config::MemoryMode::kObserve;
+  bool count_managed = true;
+  config::OnAgentLoss on_agent_loss = config::OnAgentLoss::kClosed;
+  TenantSpec tenant;
+
+  std::string id() const;      // "<uuid>::<n>"
+  std::string folder() const;  // "<uuid>-<n>"
+};
+
+struct ShareConfig {
+  std::chrono::microseconds period{40'000};
+  std::chrono::microseconds turn{500'000};
+  bool standard_takes_turns = false;
+  std::vector<SlotSpec> slots;
+};
+
+struct ShareOptions {
+  std::string run_dir = "/run/rondo";  // slot folders are made in it
+  std::string dev_dir = "/dev";
+  // After a start, processes of an earlier agent's time tell what they hold;
+  // until then a slot whose folder existed before grants nothing new.
+  std::chrono::milliseconds replay_window{500};
+  std::chrono::milliseconds audit_interval{1000};
+};
+
+// Who ran on one GPU since the last report, by pid (account/switch_log.h, or
+// NVML's utilisation).
+struct PidActivity {
+  int32_t pid = 0;
+  int64_t busy_us = 0;
+  int64_t idle_us = 0;  // since it was last on the GPU; 0 = on it now
+};
+
+class Share {
+ public:
+  // system must outlive the object. Fails only where run_dir cannot be used.
+  static absl::StatusOr<std::unique_ptr<Share>> Create(EventLoop& loop,
+                                                       const Clock& clock,
+                                                       rm::System& system,
+                                                       ShareOptions options);
+  virtual ~Share() = default;  // sockets go; tenants free themselves
+
+  // The slots and their policies from now on. Live: sockets of slots that stay
+  // keep their connections and are told what changed; a slot that is gone loses
+  // its socket, but its folder stays (containers have it mounted). On error
+  // (a socket that cannot be made) the rest is in force all the same.
+  virtual absl::Status Configure(const ShareConfig& config) = 0;
+
+  // One slot's tenant, e.g. after a pod's annotation changed. NotFound.
+  virtual absl::Status SetTenant(absl::string_view slot_id,
+                                 const TenantSpec& tenant,
+                                 std::optional<uint64_t> limit_bytes) = 0;
+
+  // Reports who ran; pids of nobody here count as others.
+  virtual void OnActivity(absl::string_view gpu_uuid, Activity::Source source,
+                          std::chrono::microseconds interval,
+                          const std::vector<PidActivity>& runs) = 0;
+  // Called when reports are wanted at another rate: at once with the present
+  // one for each GPU, then on each change.
+  using RateCallback = std::function<void(const std::string& gpu_uuid,
+                                          std::chrono::microseconds interval)>;
+  virtual void OnSampleRate(RateCallback callback) = 0;
+
+  virtual ShareStats Snapshot() = 0;
+};
+
+}  // namespace rondo::share
+
+#endif  // RONDO_SHARE_SHARE_H_
