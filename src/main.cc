@@ -4,6 +4,7 @@
 
 #include <iostream>
 
+#include "agent/agent_command.h"
 #include "cli/check_command.h"
 #include "cli/command.h"
 #include "cli/version_command.h"
@@ -13,6 +14,8 @@ int main(int argc, char** argv) {
   static const rondo::cli::CommandTable kTable = {
       .commands =
           {
+              {"agent", "run the node agent: the device plugin",
+               "an NVIDIA driver and a kubelet", rondo::agent::AgentCommand},
               {"check", "judge configs before a roll-out", "nothing",
                rondo::cli::CheckCommand},
               {"sim", "run programs on a simulated GPU node", "nothing",
@@ -20,7 +23,8 @@ int main(int argc, char** argv) {
               {"version", "print the version", "nothing",
                rondo::cli::VersionCommand},
           },
-      .aliases = {},
+      .aliases = {{"nvidia-device-plugin", rondo::agent::AgentCommand},
+                  {"config-manager", rondo::agent::ConfigManagerCommand}},
   };
   return rondo::cli::Dispatch(kTable, argc, argv, std::cout, std::cerr);
 }

@@ -7,6 +7,7 @@
 #include "CLI/CLI.hpp"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
+#include "absl/time/time.h"
 #include "base/status.h"
 #include "config/flag_table.h"
 
@@ -90,6 +91,7 @@ ParsedOptions ParseOptions(int argc, char** argv,
                            const config::Getenv& getenv) {
   Options options;
   std::string fallbacks = absl::StrJoin(options.fallback_strategies, ",");
+  std::string recovery_quiet = "5s";
   std::string log_level = "info";
   CLI::App app("The node agent: shares this node's GPUs through kubelet.",
                "rondo agent");
@@ -118,6 +120,8 @@ ParsedOptions ParseOptions(int argc, char** argv,
       "remembers the last good config; empty = does not");
   own("--root", "RONDO_ROOT", options.root,
       "where /proc, /sys and /dev are read");
+  own("--recovery-quiet", "RONDO_RECOVERY_QUIET", recovery_quiet,
+      "how long a GPU must stay quiet after an Xid to be healthy again");
   own("--log-level", "RONDO_LOG_LEVEL", log_level,
       "debug, info, warning, error or off");
   try {
@@ -132,6 +136,14 @@ ParsedOptions ParseOptions(int argc, char** argv,
               << "' is none of debug, info, warning, error, off\n";
     return {std::nullopt, kExitUsage};
   }
+  absl::Duration quiet;
+  if (!absl::ParseDuration(recovery_quiet, &quiet) ||
+      quiet < absl::ZeroDuration()) {
+    std::cerr << "rondo agent: recovery quiet '" << recovery_quiet
+              << "' is not a duration such as 5s\n";
+    return {std::nullopt, kExitUsage};
+  }
+  options.recovery_quiet = absl::ToChronoMilliseconds(quiet);
   options.log_level = level->second;
   options.fallback_strategies = SplitList(fallbacks);
   if (auto set = getenv("CONFIG_FILE")) options.config_file = *set;

@@ -7,6 +7,7 @@
 #ifndef RONDO_AGENT_OPTIONS_H_
 #define RONDO_AGENT_OPTIONS_H_
 
+#include <chrono>
 #include <optional>
 #include <string>
 #include <vector>
@@ -39,6 +40,9 @@ struct Options {
   std::string state_dir = "/run/rondo";
   // Where /proc, /sys and /dev are read. A simulated node has its own.
   std::string root = "/";
+  // How long a GPU must stay quiet after an Xid before it counts as healthy
+  // again.
+  std::chrono::milliseconds recovery_quiet{5000};
   LogLevel log_level = LogLevel::kInfo;
 };
 

@@ -70,6 +70,9 @@ TEST(ParseOptions, CommandLineWinsOverEnvironment) {
 TEST(ParseOptions, BadUsageIsExitCode2AndHelpIs0) {
   EXPECT_EQ(Parse({"--no-such-flag"}).exit_code, kExitUsage);
   EXPECT_EQ(Parse({"--log-level=loud"}).exit_code, kExitUsage);
+  EXPECT_EQ(Parse({"--recovery-quiet=soon"}).exit_code, kExitUsage);
+  EXPECT_EQ(Parse({"--recovery-quiet=250ms"}).options->recovery_quiet.count(),
+            250);
   EXPECT_EQ(Parse({"stray"}).exit_code, kExitUsage);
   EXPECT_EQ(Parse({"--help"}).exit_code, kExitOk);
   EXPECT_FALSE(Parse({"--help"}).options);

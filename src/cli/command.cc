@@ -38,8 +38,7 @@ int Dispatch(const CommandTable& table, int argc, char** argv,
   const char* slash = strrchr(argv[0], '/');
   const std::string executable = slash != nullptr ? slash + 1 : argv[0];
   for (const Alias& alias : table.aliases)
-    if (executable == alias.executable)
-      return Find(table, alias.command)->run(argc, argv);
+    if (executable == alias.executable) return alias.run(argc, argv);
 
   const std::string word = argc > 1 ? argv[1] : "help";
   if (word == "help" || word == "--help" || word == "-h") {

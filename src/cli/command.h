@@ -24,10 +24,10 @@ struct Command {
 };
 
 // A name of the executable that stands for a command: argv[0]
-// "nvidia-device-plugin" runs "agent".
+// "nvidia-device-plugin" runs the agent.
 struct Alias {
   const char* executable;
-  const char* command;
+  int (*run)(int argc, char** argv);
 };
 
 struct CommandTable {

@@ -26,7 +26,7 @@ Outcome RunWords(std::vector<std::string> words) {
   const CommandTable table = {
       .commands = {{"agent", "run the node agent", "a kubelet", Record},
                    {"check", "check a config", "nothing", Record}},
-      .aliases = {{"nvidia-device-plugin", "agent"}}};
+      .aliases = {{"nvidia-device-plugin", Record}}};
   std::vector<char*> argv;
   for (std::string& word : words) argv.push_back(word.data());
   std::string call;

@@ -1,0 +1,268 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "agent/agent.h"
+
+#include <signal.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <ctime>
+#include <map>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "agent/config_keeper.h"
+#include "agent/config_source.h"
+#include "agent/dir_watcher.h"
+#include "agent/node_api.h"
+#include "base/event_loop.h"
+#include "base/file.h"
+#include "base/log.h"
+#include "base/status.h"
+#include "base/unique_fd.h"
+#include "base/version.h"
+#include "kube/node_watcher.h"
+#include "metrics/http_server.h"
+
+namespace rondo::agent {
+namespace {
+
+using std::chrono::seconds;
+
+// A node whose label cannot be read (API server down) must still serve its
+// GPUs.
+constexpr seconds kLabelPatience{5};
+
+std::string OrEmpty(std::optional<std::string> value) {
+  return value ? *std::move(value) : "";
+}
+
+deviceplugin::ManagerOptions ManagerOptions(const Options& options,
+                                            const config::Getenv& getenv) {
+  return {.socket_dir = options.device_plugin_dir,
+          .cdi_dir = options.cdi_dir,
+          .root = options.root,
+          .disable_health_checks = OrEmpty(getenv("DP_DISABLE_HEALTHCHECKS")),
+          .enable_health_checks = OrEmpty(getenv("DP_ENABLE_HEALTHCHECKS")),
+          .recovery_quiet = options.recovery_quiet};
+}
+
+}  // namespace
+
+class Agent::Impl {
+ public:
+  Impl(Options options, config::Getenv getenv, Gpus::Open open_nvml)
+      : options_(std::move(options)),
+        getenv_(std::move(getenv)),
+        gpus_(loop_, ManagerOptions(options_, getenv_), std::move(open_nvml)),
+        keeper_(options_.overrides, getenv_, options_.state_dir,
+                [this](const config::Plan& p) { return gpus_.Apply(p); }) {}
+
+  ~Impl() {
+    // The threads that post to the loop or read from the manager go before
+    // them.
+    http_.reset();
+    node_watcher_.reset();
+  }
+
+  absl::Status Run();
+
+ private:
+  absl::Status WatchSignals();
+  void OnSignal();
+  absl::Status StartHttp();
+  // True where a label will come (or an error), so that the first load waits
+  // for it.
+  bool WatchLabel();
+  void OnLabels(const kube::Labels& labels);
+  void WatchConfigFolders();
+  void FirstLoad();
+  // always: also when the text did not change.
+  absl::Status Load(bool always);
+  metrics::NodeView View() const;
+  void Fail(absl::Status status) {
+    result_ = std::move(status);
+    loop_.Stop();
+  }
+
+  const Options options_;
+  const config::Getenv getenv_;
+  const int64_t start_unix_seconds_ = time(nullptr);
+
+  EventLoop loop_;
+  UniqueFd signals_;
+  Gpus gpus_;
+  ConfigKeeper keeper_;
+  std::vector<std::unique_ptr<DirWatcher>> dir_watchers_;
+  std::string label_;
+  bool loaded_ = false;  // the first load has been tried
+  std::string waiting_for_ = "the first config";
+  absl::Status result_;
+
+  std::unique_ptr<kube::NodeWatcher> node_watcher_;
+  std::unique_ptr<metrics::HttpServer> http_;
+};
+
+absl::Status Agent::Impl::Run() {
+  LogInfo("rondo agent ", kVersion);
+  RONDO_RETURN_IF_ERROR(WatchSignals());
+  RONDO_RETURN_IF_ERROR(StartHttp());
+  WatchConfigFolders();
+  if (WatchLabel()) {
+    waiting_for_ = absl::StrCat("the labels of node ", options_.node_name);
+    loop_.RunAfter(kLabelPatience, [this] {
+      if (loaded_) return;
+      LogWarning("no labels of node ", options_.node_name, " after ",
+                 kLabelPatience.count(), " s: choosing a config without them");
+      FirstLoad();
+    });
+  } else {
+    FirstLoad();
+  }
+  loop_.Run();
+  return result_;
+}
+
+absl::Status Agent::Impl::WatchSignals() {
+  sigset_t set;
+  sigemptyset(&set);
+  for (int signal : {SIGHUP, SIGINT, SIGTERM, SIGQUIT}) sigaddset(&set, signal);
+  pthread_sigmask(SIG_BLOCK, &set, nullptr);
+  signals_.Reset(signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK));
+  if (!signals_.ok()) return ErrnoStatus("signalfd");
+  return loop_.Watch(signals_.get(), [this] { OnSignal(); });
+}
+
+void Agent::Impl::OnSignal() {
+  signalfd_siginfo info;
+  while (read(signals_.get(), &info, sizeof(info)) == sizeof(info)) {
+    if (info.ssi_signo != SIGHUP) {
+      LogInfo("signal ", info.ssi_signo, ": stopping");
+      loop_.Stop();
+    } else if (loaded_) {
+      LogInfo("SIGHUP: reading config and GPUs anew");
+      Load(/*always=*/true).IgnoreError();  // told and kept by the keeper
+    }
+  }
+}
+
+absl::Status Agent::Impl::StartHttp() {
+  if (options_.listen.empty()) return absl::OkStatus();
+  RONDO_ASSIGN_OR_RETURN(const metrics::ListenAddress address,
+                         metrics::ParseListenAddress(options_.listen));
+  RONDO_ASSIGN_OR_RETURN(
+      http_, metrics::HttpServer::Start(
+                 address,
+                 NodeRoutes(
+                     loop_, [this] { return View(); },
+                     [this](metrics::NodeView& v) { gpus_.AddReadings(v); })));
+  LogInfo("listening on ", address.host, ":", http_->port());
+  return absl::OkStatus();
+}
+
+bool Agent::Impl::WatchLabel() {
+  if (options_.node_name.empty() || options_.config_dir.empty() ||
+      !options_.config_file.empty())
+    return false;
+  auto cluster = kube::ApiClient::InCluster([this](const char* name) {
+    static std::map<std::string, std::string> values;  // InCluster wants char*
+    values[name] = OrEmpty(getenv_(name));
+    return values[name].c_str();
+  });
+  absl::StatusOr<std::unique_ptr<kube::ApiClient>> client = cluster.status();
+  if (cluster.ok()) client = kube::ApiClient::Create(*cluster);
+  if (!client.ok()) {
+    LogWarning("labels of node ", options_.node_name,
+               " cannot be read: ", client.status().message());
+    return false;
+  }
+  node_watcher_ = std::make_unique<kube::NodeWatcher>(
+      *std::move(client),
+      kube::NodeWatcher::Options{.node_name = options_.node_name},
+      [this](const kube::Labels& labels) {
+        loop_.Post([this, labels] { OnLabels(labels); });
+      },
+      [this](const absl::Status& status) {
+        LogWarning("labels of node ", options_.node_name, ": ",
+                   status.message(), "; trying again");
+      });
+  return true;
+}
+
+void Agent::Impl::OnLabels(const kube::Labels& labels) {
+  const auto it = labels.find(options_.node_label);
+  const std::string label = it == labels.end() ? "" : it->second;
+  const bool changed = label != label_;
+  label_ = label;
+  if (!loaded_) {
+    FirstLoad();
+  } else if (changed) {
+    LogInfo("label ", options_.node_label, " is now '", label_, "'");
+    Load(/*always=*/false).IgnoreError();  // told and kept by the keeper
+  }
+}
+
+void Agent::Impl::WatchConfigFolders() {
+  for (const std::string& folder : FoldersToWatch(options_)) {
+    auto watcher = DirWatcher::Create(loop_, folder, [this] {
+      if (loaded_) Load(/*always=*/false).IgnoreError();
+    });
+    if (watcher.ok())
+      dir_watchers_.push_back(*std::move(watcher));
+    else
+      LogError("config changes will not be seen: ", watcher.status().message());
+  }
+}
+
+void Agent::Impl::FirstLoad() {
+  loaded_ = true;
+  const absl::Status status = Load(/*always=*/true);
+  if (status.ok()) return;
+  if (keeper_.OfferRemembered().ok()) {
+    LogWarning("running with the config that was in force before");
+    return;
+  }
+  // A label or default that names no config can be put right from outside while
+  // we wait; so can a missing driver. A bad file or flag ends the program:
+  // whoever started it must see that.
+  if (absl::IsNotFound(status) && !options_.config_dir.empty()) {
+    waiting_for_ = absl::StrCat("a config: ", status.message());
+    return;
+  }
+  Fail(status);
+}
+
+absl::Status Agent::Impl::Load(bool always) {
+  NodeFacts facts{.label = label_, .gpu_models = {}};
+  if (!options_.config_dir.empty() && options_.config_file.empty()) {
+    // GPUs are asked before there is a plan: flags and environment alone tell
+    // where the driver lies.
+    const auto base = config::Compile("", options_.overrides, getenv_);
+    if (base.ok())
+      facts.gpu_models = gpus_.Models(base.plan->flags.container_driver_root);
+  }
+  return keeper_.Offer(ReadConfig(options_, facts), always);
+}
+
+metrics::NodeView Agent::Impl::View() const {
+  metrics::NodeView view;
+  view.node_name = options_.node_name;
+  view.start_unix_seconds = start_unix_seconds_;
+  view.config = keeper_.view();
+  std::string waiting_for = gpus_.Describe(view);
+  if (!keeper_.plan()) waiting_for = waiting_for_;
+  if (!waiting_for.empty())
+    view.not_ready_reason = absl::StrCat("waiting for ", waiting_for);
+  view.ready = view.not_ready_reason.empty();
+  return view;
+}
+
+Agent::Agent(Options options, config::Getenv getenv, Gpus::Open open_nvml)
+    : impl_(std::make_unique<Impl>(std::move(options), std::move(getenv),
+                                   std::move(open_nvml))) {}
+Agent::~Agent() = default;
+
+absl::Status Agent::Run() { return impl_->Run(); }
+
+}  // namespace rondo::agent
