@@ -15,7 +15,7 @@ namespace {
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
-constexpr milliseconds kFirstRetry(100);
+constexpr milliseconds kFirstRetry(20);
 constexpr seconds kLastRetry(5);
 // kubelet forgets a plugin a moment after its stream ends; a registration
 // before that would meet the old one (see OnRegisterDone).
@@ -153,7 +153,10 @@ void Endpoint::OnKubeletSocketChanged() {
 }
 
 void Endpoint::OnOwnSocketChanged() {
-  if (listener_->Present()) return;
+  // Somebody else's socket stands there: a second agent, during a roll-out.
+  // To take it back at once would start a fight; Register takes it when kubelet
+  // has left us.
+  if (FileIdentity::Of(listener_->path()).exists()) return;
   const absl::Status status = listener_->Open();
   if (!status.ok()) LogError(resource_, ": ", status.message());
 }

@@ -142,6 +142,17 @@ bool Health::OnProbe(absl::string_view gpu_uuid, const absl::Status& status,
   return true;
 }
 
+bool Health::OnRegister(absl::string_view gpu_uuid,
+                        const absl::Status& status) {
+  const auto at = gpus_.find(gpu_uuid);
+  if (at == gpus_.end()) return false;
+  std::string fault;
+  if (!status.ok())
+    fault = absl::StrCat("cannot be watched: ", status.message());
+  const std::string before = std::exchange(at->second.register_fault, fault);
+  return before != fault;
+}
+
 std::vector<std::string> Health::DueProbes(MonotonicTime now) {
   std::vector<std::string> due;
   for (auto& [uuid, gpu] : gpus_) {
@@ -162,7 +173,7 @@ std::string Health::UnhealthyReason(absl::string_view device_uuid) const {
       if (device.uuid != device_uuid) continue;
       const auto fault = gpu.xid_faults.find(device.uuid);
       if (fault != gpu.xid_faults.end()) return fault->second;
-      return gpu.probe_fault;
+      return gpu.probe_fault.empty() ? gpu.register_fault : gpu.probe_fault;
     }
   }
   return "";

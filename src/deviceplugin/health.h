@@ -67,6 +67,9 @@ class Health {
   bool OnProbe(absl::string_view gpu_uuid, const absl::Status& status,
                MonotonicTime now);
 
+  // Whether the GPU's events come. One that cannot be watched is not trusted.
+  bool OnRegister(absl::string_view gpu_uuid, const absl::Status& status);
+
   // GPUs to probe now; each call counts as their probe being under way.
   std::vector<std::string> DueProbes(MonotonicTime now);
   // All GPUs are due at once: after a wait error, when NVML itself may be gone.
@@ -83,6 +86,7 @@ class Health {
     std::vector<Device> devices;
     std::map<std::string, std::string> xid_faults;  // device uuid -> reason
     std::string probe_fault;                        // empty: answers
+    std::string register_fault;                     // empty: events come
     MonotonicTime last_event{0};
     MonotonicTime next_probe{0};
     MonotonicTime recovered_at{0};

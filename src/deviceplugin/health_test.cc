@@ -176,6 +176,16 @@ TEST_F(HealthTest, AProbeThatTheDriverDoesNotKnowIsNoFault) {
   EXPECT_TRUE(Healthy("A"));
 }
 
+TEST_F(HealthTest, D8WhatCannotBeWatchedIsNotTrusted) {
+  EXPECT_TRUE(health_.OnRegister("A", absl::InternalError("no handle")));
+  EXPECT_FALSE(health_.OnRegister("A", absl::InternalError("no handle")));
+  EXPECT_EQ(health_.UnhealthyReason("A"), "cannot be watched: no handle");
+  EXPECT_FALSE(health_.OnProbe("A", absl::OkStatus(), seconds(15)));
+  EXPECT_FALSE(Healthy("A"));
+  EXPECT_TRUE(health_.OnRegister("A", absl::OkStatus()));
+  EXPECT_TRUE(Healthy("A"));
+}
+
 TEST_F(HealthTest, AfterAWaitErrorAllAreProbedAtOnce) {
   EXPECT_THAT(health_.DueProbes(seconds(1)), IsEmpty());
   health_.ProbeAllNow();

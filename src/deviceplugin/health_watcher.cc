@@ -86,17 +86,21 @@ bool HealthWatcher::RegisterNew() {
   bool failed = false;
   for (const std::string& uuid : wanted) {
     if (listening_.count(uuid) + without_.count(uuid) > 0) continue;
-    const absl::Status status = backend_.RegisterXidEvents(uuid);
-    if (status.ok()) {
-      listening_.insert(uuid);
-    } else if (absl::IsUnimplemented(status)) {
+    absl::Status status = backend_.RegisterXidEvents(uuid);
+    if (absl::IsUnimplemented(status)) {
       LogWarning("GPU ", uuid, " has no Xid events; it is probed only");
       without_.insert(uuid);
+      status = absl::OkStatus();
+    } else if (status.ok()) {
+      listening_.insert(uuid);
     } else {
       failed = true;
-      std::lock_guard<std::mutex> lock(mutex_);
-      changed |= health_.OnProbe(uuid, status, clock_.Now());
     }
+    std::lock_guard<std::mutex> lock(mutex_);
+    if (!health_.OnRegister(uuid, status)) continue;
+    changed = true;
+    LogWarning("GPU ", uuid, ": ",
+               status.ok() ? "is watched again" : status.message());
   }
   next_register_ =
       failed ? clock_.Now() + register_retry_ : MonotonicTime::max();
