@@ -6,8 +6,10 @@
 
 #include <unistd.h>
 
+#include <atomic>
 #include <chrono>
 #include <thread>
+#include <vector>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
@@ -335,6 +337,48 @@ TEST_F(RealTest, TwoNodesInOneProcessAreTwo) {
   ASSERT_TRUE(other.ok()) << other.status();
   EXPECT_EQ((*other)->ListGpus()->size(), 8);
   EXPECT_EQ(real_->ListGpus()->size(), 2);
+}
+
+TEST_F(RealTest, ThreadsShareOneBackendWhileGpusBreak) {
+  Start("4xA100");
+  for (const Gpu& gpu : gpus_)
+    ASSERT_TRUE(real_->RegisterXidEvents(gpu.uuid).ok());
+  constexpr int kFaults = 50;
+  std::atomic<bool> done{false};
+  std::vector<std::thread> readers;
+  for (int i = 0; i < 3; ++i) {
+    readers.emplace_back([&, i] {
+      while (!done) {
+        const auto gpus = real_->ListGpus();
+        ASSERT_TRUE(gpus.ok());
+        EXPECT_EQ(gpus->size(), 4);
+        // GPU 3 is never broken.
+        EXPECT_TRUE((*gpus)[3].ok());
+        EXPECT_TRUE(real_->Probe(gpus_[3].uuid).ok());
+        (void)real_->Probe(gpus_[i].uuid);
+        (void)real_->ComputeProcesses(gpus_[i].uuid);
+      }
+    });
+  }
+  std::thread faults([&] {
+    for (int i = 0; i < kFaults; ++i) {
+      const int gpu = i % 3;
+      EXPECT_TRUE(i % 2 == 0 ? node_->Lose(gpu).ok()
+                             : node_->Xid(gpu, 48).ok());
+      EXPECT_TRUE(node_->SetProcess(gpu, {.pid = 1000u + i}).ok());
+      EXPECT_TRUE(node_->Clear(gpu).ok());
+    }
+  });
+  int seen = 0;
+  while (seen < kFaults) {
+    const auto event = real_->WaitForEvent(seconds(30));
+    ASSERT_TRUE(event.ok() && event->has_value()) << event.status();
+    EXPECT_EQ((*event)->uuid, gpus_[seen % 3].uuid);
+    ++seen;
+  }
+  faults.join();
+  done = true;
+  for (std::thread& reader : readers) reader.join();
 }
 
 TEST(FindLibrary, LooksUnderTheDriverRootFirst) {
