@@ -8,6 +8,7 @@
 #include "cli/check_command.h"
 #include "cli/command.h"
 #include "cli/version_command.h"
+#include "demo/demo_command.h"
 #include "sim/sim_command.h"
 
 int main(int argc, char** argv) {
@@ -18,6 +19,8 @@ int main(int argc, char** argv) {
                "an NVIDIA driver and a kubelet", rondo::agent::AgentCommand},
               {"check", "judge configs before a roll-out", "nothing",
                rondo::cli::CheckCommand},
+              {"demo", "take a tour on a simulated node", "nothing",
+               rondo::demo::DemoCommand},
               {"sim", "run programs on a simulated GPU node", "nothing",
                rondo::sim::SimCommand},
               {"version", "print the version", "nothing",

@@ -1,0 +1,205 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "demo/demo_command.h"
+
+#include <signal.h>
+
+#include <chrono>
+#include <cstdio>
+#include <iostream>
+#include <map>
+#include <optional>
+
+#include "CLI/CLI.hpp"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
+#include "base/file.h"
+#include "base/status.h"
+#include "demo/agent_process.h"
+#include "demo/stand_in_kubelet.h"
+#include "sim/node.h"
+
+namespace rondo::demo {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::steady_clock;
+
+constexpr char kGpu[] = "nvidia.com/gpu";
+
+// `replicas` as text, so that a scene can write a typo.
+std::string ConfigText(absl::string_view replicas) {
+  return absl::StrCat(
+      "version: v1\nsharing:\n  timeSlicing:\n    resources:\n"
+      "    - name: nvidia.com/gpu\n      replicas: ",
+      replicas, "\n");
+}
+
+class Demo {
+ public:
+  Demo(std::string profile, std::string scratch)
+      : profile_(std::move(profile)),
+        scratch_(std::move(scratch)),
+        config_(scratch_ + "/config.yaml"),
+        kubelet_(AgentProcess::DevicePluginDir(scratch_)) {}
+
+  absl::Status Run();
+
+ private:
+  absl::Status Start();
+  absl::Status Share();
+  absl::Status FillUp();
+  absl::Status EditLive();
+  absl::Status BreakAndMend();
+
+  void Scene(absl::string_view title) {
+    std::cout << "\n" << ++scene_ << ". " << title << "\n";
+  }
+  void Show(absl::string_view what, absl::string_view result) {
+    std::cout << absl::StreamFormat("   %-34s %s\n", what, result);
+  }
+  // Waits for the number and shows the change with the time that it took.
+  absl::Status ShowAllocatable(absl::string_view what, int count);
+
+  const std::string profile_;
+  const std::string scratch_;
+  const std::string config_;
+  StandInKubelet kubelet_;
+  std::optional<sim::Node> node_;
+  std::unique_ptr<AgentProcess> agent_;
+  int allocatable_ = 0;
+  int scene_ = 0;
+};
+
+absl::Status Demo::Run() {
+  RONDO_RETURN_IF_ERROR(Start());
+  RONDO_RETURN_IF_ERROR(Share());
+  RONDO_RETURN_IF_ERROR(FillUp());
+  RONDO_RETURN_IF_ERROR(EditLive());
+  return BreakAndMend();
+}
+
+absl::Status Demo::ShowAllocatable(absl::string_view what, int count) {
+  const auto start = steady_clock::now();
+  if (!kubelet_.WaitForAllocatable(kGpu, count))
+    return absl::DeadlineExceededError(
+        absl::StrCat(what, ": allocatable is ",
+                     kubelet_.Counts(kGpu).allocatable, ", expected ", count));
+  const auto took =
+      std::chrono::duration_cast<milliseconds>(steady_clock::now() - start);
+  Show(what, absl::StrCat("allocatable ", kGpu, ": ", allocatable_, " → ",
+                          count, "   (", took.count(), " ms)"));
+  allocatable_ = count;
+  return absl::OkStatus();
+}
+
+absl::Status Demo::Start() {
+  RONDO_ASSIGN_OR_RETURN(node_,
+                         sim::Node::Create(profile_, scratch_ + "/node"));
+  RONDO_RETURN_IF_ERROR(WriteFileAtomically(config_, "version: v1\n"));
+  RONDO_RETURN_IF_ERROR(kubelet_.Start());
+  std::cout << "A simulated node with " << profile_
+            << ", a stand-in kubelet that speaks the real protocol,\n"
+               "and the real agent.\n";
+  Scene("The agent starts. Nothing is shared yet.");
+  RONDO_ASSIGN_OR_RETURN(
+      agent_, AgentProcess::Start({.scratch = scratch_,
+                                   .nvml_library = node_->library_path(),
+                                   .node_root = node_->dir(),
+                                   .arguments = {"--config-file=" + config_,
+                                                 "--recovery-quiet=300ms"}}));
+  return ShowAllocatable("started, registered with kubelet",
+                         node_->gpu_count());
+}
+
+absl::Status Demo::Share() {
+  Scene("The config of any time-slicing tutorial: replicas: 4.");
+  RONDO_RETURN_IF_ERROR(WriteFileAtomically(config_, ConfigText("4")));
+  return ShowAllocatable("file edited; no restart", 4 * node_->gpu_count());
+}
+
+absl::Status Demo::FillUp() {
+  Scene(absl::StrCat(allocatable_, " pods ask for one each. Then one more."));
+  std::map<std::string, int> pods_on;
+  for (int i = 0; i < allocatable_; ++i) {
+    const Admission pod =
+        kubelet_.Admit(absl::StrCat("pod-", i), {{{kGpu, 1}}});
+    if (pod.phase != Admission::Phase::kRunning)
+      return absl::InternalError(
+          absl::StrCat("pod-", i, ": ", pod.reason, ": ", pod.message));
+    ++pods_on[pod.grants.at(0).envs.at("NVIDIA_VISIBLE_DEVICES")];
+  }
+  std::string spread;
+  for (int gpu = 0; gpu < node_->gpu_count(); ++gpu) {
+    RONDO_ASSIGN_OR_RETURN(const std::string uuid, node_->Uuid(gpu));
+    absl::StrAppend(&spread, gpu > 0 ? " + " : "", pods_on[uuid]);
+  }
+  Show(absl::StrCat(allocatable_, " Running at the same time"),
+       absl::StrCat("pods on each GPU: ", spread));
+  const Admission extra = kubelet_.Admit("one-more", {{{kGpu, 1}}});
+  if (extra.phase != Admission::Phase::kPending)
+    return absl::InternalError("the pod that has no room was admitted");
+  Show("one more: Pending", extra.message);
+  return absl::OkStatus();
+}
+
+absl::Status Demo::EditLive() {
+  Scene("The config is edited while they run.");
+  RONDO_RETURN_IF_ERROR(WriteFileAtomically(config_, ConfigText("6")));
+  RONDO_RETURN_IF_ERROR(ShowAllocatable("replicas: 6", 6 * node_->gpu_count()));
+  const Admission extra = kubelet_.Admit("one-more", {{{kGpu, 1}}});
+  if (extra.phase != Admission::Phase::kRunning)
+    return absl::InternalError(absl::StrCat("one-more: ", extra.message));
+  Show("the pod that waited", "Running");
+
+  RONDO_RETURN_IF_ERROR(WriteFileAtomically(config_, ConfigText("six")));
+  RONDO_ASSIGN_OR_RETURN(const std::string line,
+                         agent_->NextLineWith("config refused: "));
+  const std::string refused = line.substr(line.find("config refused: ") + 16);
+  Show("replicas: six",
+       absl::StrCat("refused: ", refused.substr(0, refused.find(';'))));
+  if (kubelet_.Counts(kGpu).allocatable != allocatable_)
+    return absl::InternalError("a refused config changed the node");
+  Show("", absl::StrCat("still ", allocatable_,
+                        "; the last good config stays in force"));
+  RONDO_RETURN_IF_ERROR(WriteFileAtomically(config_, ConfigText("6")));
+  return absl::OkStatus();
+}
+
+absl::Status Demo::BreakAndMend() {
+  Scene("GPU 0 falls ill (Xid 79), and is repaired.");
+  const int per_gpu = allocatable_ / node_->gpu_count();
+  RONDO_RETURN_IF_ERROR(node_->Xid(0, 79));
+  RONDO_RETURN_IF_ERROR(
+      ShowAllocatable(absl::StrCat("Xid 79: all ", per_gpu, " replicas go"),
+                      allocatable_ - per_gpu));
+  RONDO_RETURN_IF_ERROR(node_->Clear(0));
+  RONDO_RETURN_IF_ERROR(
+      ShowAllocatable("reset: they come back", allocatable_ + per_gpu));
+  agent_->Signal(SIGTERM);
+  if (const int code = agent_->Wait(); code != 0)
+    return absl::InternalError(absl::StrCat("the agent exited with ", code));
+  std::cout << "\nNo pod was restarted, and neither was the agent.\n"
+               "Next: `rondo check FILE` with your own config; "
+               "deploy/rondo.yaml on a cluster.\n";
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+int DemoCommand(int argc, char** argv) {
+  std::string profile = "4xA100-SXM4-80GB";
+  CLI::App app(
+      "A tour on a simulated node: sharing, live edits, faults. Needs nothing.",
+      "rondo demo");
+  app.add_option("--profile", profile, "the node's GPUs, as for `rondo sim`")
+      ->capture_default_str();
+  CLI11_PARSE(app, argc, argv);
+  absl::StatusOr<TempDir> scratch = TempDir::Create("rondo-demo");
+  absl::Status status = scratch.status();
+  if (status.ok()) status = Demo(profile, scratch->path()).Run();
+  if (!status.ok()) std::cerr << "\nrondo demo: " << status.message() << "\n";
+  return ExitCode(status);
+}
+
+}  // namespace rondo::demo
