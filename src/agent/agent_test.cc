@@ -1,0 +1,198 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The real executable on a simulated node, with the stand-in kubelet.
+
+#include <signal.h>
+#include <unistd.h>
+
+#include <fstream>
+
+#include "base/file.h"
+#include "base/status.h"
+#include "demo/agent_process.h"
+#include "demo/stand_in_kubelet.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "sim/node.h"
+
+namespace rondo::agent {
+namespace {
+
+using demo::AgentProcess;
+using testing::HasSubstr;
+
+constexpr char kGpu[] = "nvidia.com/gpu";
+
+std::string Replicas(absl::string_view replicas) {
+  return absl::StrCat(
+      "sharing: {timeSlicing: {resources: [{name: gpu, replicas: ", replicas,
+      "}]}}\n");
+}
+
+class AgentTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    ASSERT_TRUE(node_.ok()) << node_.status();
+    ASSERT_TRUE(kubelet_.Start().ok());
+  }
+
+  void Write(const std::string& name, absl::string_view text) {
+    ASSERT_TRUE(WriteFileAtomically(Path(name), text).ok());
+  }
+  std::string Path(const std::string& name) const {
+    return scratch_.path() + "/" + name;
+  }
+
+  void Start(std::vector<std::string> arguments, bool with_driver = true) {
+    arguments.push_back("--recovery-quiet=100ms");
+    auto agent = AgentProcess::Start(
+        {.executable = RONDO,
+         .scratch = scratch_.path(),
+         .nvml_library = with_driver ? node_->library_path() : "/nonexistent/x",
+         .node_root = node_->dir(),
+         .arguments = std::move(arguments)});
+    ASSERT_TRUE(agent.ok()) << agent.status();
+    agent_ = *std::move(agent);
+  }
+
+  // The body of a GET on the agent's address, and the code in front.
+  std::string Get(const std::string& path) {
+    if (port_.empty()) {
+      const auto line = agent_->NextLineWith("listening on 127.0.0.1:");
+      EXPECT_TRUE(line.ok()) << line.status();
+      if (!line.ok()) return "";
+      port_ = line->substr(line->rfind(':') + 1);
+    }
+    const std::string out = Path("http");
+    const std::string command = absl::StrCat(
+        "exec 3<>/dev/tcp/127.0.0.1/", port_, "; printf 'GET ", path,
+        " HTTP/1.1\\r\\nHost: x\\r\\nConnection: close\\r\\n\\r\\n' >&3; cat "
+        "<&3 >",
+        out);
+    EXPECT_EQ(system(("bash -c \"" + command + "\"").c_str()), 0);
+    return ReadFile(out).value_or("");
+  }
+
+  TempDir scratch_ = *TempDir::Create("rondo-agent-test");
+  absl::StatusOr<sim::Node> node_ =
+      sim::Node::Create("2xA100-SXM4-80GB", scratch_.path() + "/node");
+  demo::StandInKubelet kubelet_{AgentProcess::DevicePluginDir(scratch_.path())};
+  std::unique_ptr<AgentProcess> agent_;
+  std::string port_;
+};
+
+// gpu-operator #1144: edited, applied, and nothing happened.
+TEST_F(AgentTest, AnEditIsAppliedWithoutANewRegistration) {
+  Write("config", Replicas("4"));
+  Start({"--config-file=" + Path("config")});
+  ASSERT_TRUE(kubelet_.WaitForAllocatable(kGpu, 8));
+  std::ofstream(Path("config")) << Replicas("6");  // in place, as an editor may
+  EXPECT_TRUE(kubelet_.WaitForAllocatable(kGpu, 12));
+  Write("config", Replicas("2"));
+  EXPECT_TRUE(kubelet_.WaitForAllocatable(kGpu, 4));
+  EXPECT_EQ(kubelet_.Counts(kGpu).registrations, 1);
+}
+
+TEST_F(AgentTest, ABadEditIsRefusedAndReported) {
+  Write("config", Replicas("4"));
+  Start({"--config-file=" + Path("config")});
+  ASSERT_TRUE(kubelet_.WaitForAllocatable(kGpu, 8));
+  EXPECT_THAT(Get("/readyz"), HasSubstr("200 OK"));
+  Write("config", Replicas("0"));
+  ASSERT_TRUE(agent_->NextLineWith("config refused: ").ok());
+  EXPECT_EQ(kubelet_.Counts(kGpu).allocatable, 8);
+  EXPECT_THAT(Get("/metrics"), HasSubstr("\nrondo_config_refused 1\n"));
+  EXPECT_THAT(Get("/api/v1/node"),
+              HasSubstr("number of replicas must be >= 2"));
+  EXPECT_THAT(Get("/healthz"), HasSubstr("200 OK"));
+  Write("config", Replicas("5"));
+  EXPECT_TRUE(kubelet_.WaitForAllocatable(kGpu, 10));
+  EXPECT_THAT(Get("/metrics"), HasSubstr("\nrondo_config_refused 0\n"));
+}
+
+TEST_F(AgentTest, ARestartBesideABadConfigGoesOnWithTheLastGoodOne) {
+  Write("config", Replicas("4"));
+  Start({"--config-file=" + Path("config")});
+  ASSERT_TRUE(kubelet_.WaitForAllocatable(kGpu, 8));
+  agent_->Signal(SIGKILL);
+  agent_->Wait();
+  Write("config", "sharing: {timeSlicing: }\n");
+  Start({"--config-file=" + Path("config")});
+  EXPECT_TRUE(agent_->NextLineWith("config that was in force before").ok());
+  EXPECT_TRUE(kubelet_.WaitForAllocatable(kGpu, 8));
+  Write("config", Replicas("3"));
+  EXPECT_TRUE(kubelet_.WaitForAllocatable(kGpu, 6));
+}
+
+TEST_F(AgentTest, ABadFirstConfigIsExitCode2AndAMissingDriver1) {
+  Write("config", "version: v2\n");
+  Start({"--config-file=" + Path("config")});
+  EXPECT_EQ(agent_->Wait(), kExitUsage);
+  Write("config", "version: v1\n");
+  Start({"--config-file=" + Path("config")}, /*with_driver=*/false);
+  EXPECT_EQ(agent_->Wait(), kExitFailure);
+}
+
+// The manifest runs on every node; one without a driver must not stop a
+// roll-out.
+TEST_F(AgentTest, WithoutADriverItWaitsAndIsReadyIfToldSo) {
+  Start({"--fail-on-init-error=false"}, /*with_driver=*/false);
+  EXPECT_THAT(Get("/readyz"), HasSubstr("200 OK"));
+  agent_->Signal(SIGTERM);
+  EXPECT_EQ(agent_->Wait(), kExitOk);
+}
+
+TEST_F(AgentTest, ChoosesAKeyOfAConfigMapAndFollowsItsSwap) {
+  const std::string dir = Path("configs");
+  ASSERT_TRUE(MakeDirectories(dir + "/..1").ok());
+  ASSERT_TRUE(MakeDirectories(dir + "/..2").ok());
+  Write("configs/..1/NVIDIA-A100-SXM4-80GB", Replicas("4"));
+  Write("configs/..1/Tesla-T4", Replicas("8"));
+  Write("configs/..2/NVIDIA-A100-SXM4-80GB", Replicas("6"));
+  Write("configs/..2/Tesla-T4", Replicas("8"));
+  ASSERT_EQ(symlink("..1", (dir + "/..data").c_str()), 0);
+  for (const char* key : {"NVIDIA-A100-SXM4-80GB", "Tesla-T4"})
+    ASSERT_EQ(symlink(absl::StrCat("..data/", key).c_str(),
+                      absl::StrCat(dir, "/", key).c_str()),
+              0);
+  Start({"--config-dir=" + dir});
+  EXPECT_TRUE(kubelet_.WaitForAllocatable(kGpu, 8)) << "the model's key";
+  ASSERT_EQ(symlink("..2", (dir + "/..data_tmp").c_str()), 0);
+  ASSERT_EQ(rename((dir + "/..data_tmp").c_str(), (dir + "/..data").c_str()),
+            0);
+  EXPECT_TRUE(kubelet_.WaitForAllocatable(kGpu, 12));
+}
+
+TEST_F(AgentTest, WaitsForAConfigThatIsNotThereYet) {
+  Start({"--config-dir=" + Path("configs"), "--default-config=any"});
+  EXPECT_THAT(Get("/readyz"), HasSubstr("503"));
+  EXPECT_THAT(Get("/healthz"), HasSubstr("200 OK"));
+  ASSERT_TRUE(MakeDirectories(Path("configs")).ok());
+  Write("configs/any", Replicas("4"));
+  EXPECT_TRUE(kubelet_.WaitForAllocatable(kGpu, 8));
+  EXPECT_THAT(Get("/readyz"), HasSubstr("200 OK"));
+}
+
+TEST_F(AgentTest, RegistersAgainWhenKubeletRestarts) {
+  Write("config", Replicas("4"));
+  Start({"--config-file=" + Path("config")});
+  ASSERT_TRUE(kubelet_.WaitForAllocatable(kGpu, 8));
+  kubelet_.Stop();
+  ASSERT_TRUE(kubelet_.Start().ok());
+  EXPECT_TRUE(kubelet_.WaitFor(kGpu, [](const demo::ResourceCounts& c) {
+    return c.allocatable == 8 && c.registrations == 2;
+  }));
+}
+
+TEST_F(AgentTest, SighupReadsEverythingAnew) {
+  Start({});
+  ASSERT_TRUE(kubelet_.WaitForAllocatable(kGpu, 2));
+  ASSERT_TRUE(agent_->NextLineWith("Running with config:").ok());
+  agent_->Signal(SIGHUP);
+  EXPECT_TRUE(agent_->NextLineWith("Running with config:").ok());
+  agent_->Signal(SIGTERM);
+  EXPECT_EQ(agent_->Wait(), kExitOk);
+}
+
+}  // namespace
+}  // namespace rondo::agent
