@@ -1,0 +1,411 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A program that uses the driver as it is told: one command a line on standard
+// input, one line of answer on standard output. The tests write the script.
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <functional>
+#include <iostream>
+#include <map>
+#include <sstream>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "rm/abi.h"
+#include "rm/control.h"
+#include "rm/memory.h"
+#include "test/shim/fake_driver.h"
+
+extern "C" int ioctl(int fd, unsigned long request, void* arg);
+
+namespace rondo {
+namespace {
+
+constexpr uint32_t kDevice = 0x100, kSubdevice = 0x101;
+int fd = -1, uvm = -1;
+uint32_t client = 0;
+
+template <typename T>
+int Say(uint32_t nr, T* arg) {
+  return ioctl(fd, rm::MakeRequest(nr, sizeof(T)), arg);
+}
+
+uint32_t Alloc(uint32_t parent, uint32_t handle, uint32_t cls, void* params) {
+  rm::AllocArg arg{.client = client,
+                   .parent = parent,
+                   .handle = handle,
+                   .cls = cls,
+                   .params = reinterpret_cast<uint64_t>(params)};
+  Say(rm::kEscAlloc, &arg);
+  return arg.status;
+}
+
+uint32_t Control(uint32_t object, uint32_t cmd, void* params, uint32_t size) {
+  rm::ControlArg arg{.client = client,
+                     .object = object,
+                     .cmd = cmd,
+                     .params = reinterpret_cast<uint64_t>(params),
+                     .params_size = size};
+  Say(rm::kEscControl, &arg);
+  return arg.status;
+}
+
+std::string Open(uint32_t device, uint32_t instance) {
+  if (fd < 0) {
+    fd = memfd_create("nvidiactl", MFD_CLOEXEC);
+    rm::VersionArg version{};
+    Say(rm::kEscCheckVersion, &version);
+    rm::AllocArg root{.cls = rm::kClassRootClient};
+    Say(rm::kEscAlloc, &root);
+    client = root.handle;
+  }
+  uint32_t params[16] = {instance};
+  Alloc(client, device, rm::kClassDevice, params);
+  Alloc(device, device + 1, rm::kClassSubdevice, params);
+  return "ok";
+}
+
+uint32_t AllocMemory(uint32_t handle, uint64_t bytes, const std::string& form,
+                     uint64_t* took, uint32_t parent = kDevice) {
+  rm::MemoryParams params{.size = bytes};
+  uint32_t status = 0;
+  if (form == "48" || form == "host") {
+    if (form == "host") params.attr = rm::kAttrLocationPci;
+    status = Alloc(parent, handle, rm::kClassMemoryLocal, &params);
+  } else if (form == "32" || form == "wrapped") {
+    rm::AllocArg32 arg{client, parent, handle, rm::kClassMemoryLocal,
+                       reinterpret_cast<uint64_t>(&params)};
+    rm::WrappedArg wrapped{rm::kEscAlloc, sizeof arg,
+                           reinterpret_cast<uint64_t>(&arg)};
+    form == "32" ? Say(rm::kEscAlloc, &arg) : Say(rm::kEscWrapped, &wrapped);
+    status = arg.status;
+  } else {  // a function of VID_HEAP_CONTROL
+    rm::VidHeapArg arg{.client = client, .parent = parent};
+    arg.function = static_cast<uint32_t>(strtoul(form.c_str(), nullptr, 16));
+    char* raw = reinterpret_cast<char*>(&arg);
+    const size_t at = arg.function == rm::kHeapAllocRange ? rm::kHeapSizeRangeAt
+                                                          : rm::kHeapSizeAt;
+    memcpy(raw + rm::kHeapHandleAt, &handle, 4);
+    memcpy(raw + at, &bytes, 8);
+    Say(rm::kEscVidHeap, &arg);
+    memcpy(&params.size, raw + at, 8);
+    status = arg.status;
+  }
+  *took = params.size;
+  return status;
+}
+
+uint32_t FreeObject(uint32_t handle) {
+  rm::FreeArg arg{client, kDevice, handle, 0};
+  Say(rm::kEscFree, &arg);
+  return arg.status;
+}
+
+std::string View(const std::string& form) {
+  std::ostringstream out;
+  if (form == "v1") {
+    rm::FbInfo list[] = {{rm::kFbTotalRam, 0}, {rm::kFbHeapFree, 0}};
+    rm::FbInfoParams params{2, 0, reinterpret_cast<uint64_t>(list)};
+    Control(kSubdevice, rm::kCtrlFbInfo, &params, sizeof params);
+    out << list[0].data << " " << list[1].data;
+  } else if (form == "heap") {
+    rm::VidHeapArg arg{
+        .client = client, .parent = kDevice, .function = rm::kHeapInfo};
+    Say(rm::kEscVidHeap, &arg);
+    out << arg.total / 1024 << " " << arg.free / 1024;
+  } else if (form == "27") {
+    rm::AllocMemoryArg arg{.client = client, .parent = kDevice};
+    arg.cls = rm::kClassMemoryLocal;
+    Say(rm::kEscAllocMemory, &arg);
+    out << (arg.limit + 1) / 1024;
+  } else {
+    const uint32_t indices[] = {7, 8, 9, 0x20, 0x12, 0x16, 0xb};
+    std::vector<uint32_t> params(strtoul(form.c_str(), nullptr, 10) / 4);
+    params[0] = 7;
+    for (int i = 0; i < 7; ++i) params[1 + 2 * i] = indices[i];
+    Control(kSubdevice, rm::kCtrlFbInfoV2, params.data(),
+            static_cast<uint32_t>(params.size() * 4));
+    for (int i = 0; i < 7; ++i) out << params[2 + 2 * i] << " ";
+  }
+  return out.str();
+}
+
+std::string Threads(int count, int each, uint64_t bytes) {
+  std::atomic<int> granted{0};
+  std::vector<std::thread> threads;
+  for (int t = 0; t < count; ++t) {
+    threads.emplace_back([&, t] {
+      for (int i = 0; i < each; ++i) {
+        uint64_t took;
+        const uint32_t handle = 0x100000 + t * 0x1000 + i;
+        if (AllocMemory(handle, bytes, "48", &took) == rm::kOk) ++granted;
+        if (i % 3 == 2 && FreeObject(handle) == rm::kOk) --granted;
+      }
+    });
+  }
+  for (auto& thread : threads) thread.join();
+  return std::to_string(granted);
+}
+
+std::string Run(const std::string& line);
+
+// Runs ';'-separated commands in a child; their answers come joined by '|'.
+std::string InChild(const std::string& script) {
+  int pipe_fds[2];
+  if (pipe2(pipe_fds, O_CLOEXEC) != 0) return "pipe";
+  const pid_t child = fork();
+  if (child == 0) {
+    std::istringstream commands(script);
+    std::string answers;
+    for (std::string one; std::getline(commands, one, ';');) {
+      answers += Run(one) + "|";
+    }
+    if (write(pipe_fds[1], answers.data(), answers.size()) < 0) _exit(1);
+    _exit(0);
+  }
+  close(pipe_fds[1]);
+  std::string answers(4096, '\0');
+  const ssize_t n = read(pipe_fds[0], answers.data(), answers.size());
+  answers.resize(n > 0 ? n : 0);
+  close(pipe_fds[0]);
+  waitpid(child, nullptr, 0);
+  return answers;
+}
+
+using Args = std::vector<uint64_t>;
+const std::map<std::string, std::function<std::string(const Args&)>>& Verbs() {
+  static const std::map<std::string, std::function<std::string(const Args&)>>
+      verbs = {
+          {"open",
+           [](const Args& a) { return Open(kDevice, a.empty() ? 0 : a[0]); }},
+          {"second_gpu", [](const Args&) { return Open(0x200, 1); }},
+          {"alloc_on_second",
+           [](const Args& a) {
+             uint64_t took;
+             return std::to_string(AllocMemory(a[0], a[1], "48", &took, 0x200));
+           }},
+          {"free",
+           [](const Args& a) { return std::to_string(FreeObject(a[0])); }},
+          {"free_all",
+           [](const Args&) { return std::to_string(FreeObject(client)); }},
+          {"dup",
+           [](const Args& a) {
+             rm::DupArg arg{client,
+                            kDevice,
+                            static_cast<uint32_t>(a[1]),
+                            client,
+                            static_cast<uint32_t>(a[0]),
+                            0,
+                            0};
+             Say(rm::kEscDup, &arg);
+             return std::to_string(arg.status);
+           }},
+          {"export",
+           [](const Args& a) {
+             const int out = memfd_create("export", MFD_CLOEXEC);
+             rm::ExportToFdParams params{.object = static_cast<uint32_t>(a[0]),
+                                         .fd = out};
+             Control(client, rm::kCtrlExportToFd, &params, sizeof params);
+             return std::to_string(out);
+           }},
+          {"import",
+           [](const Args& a) {
+             rm::ImportFromFdParams params{
+                 .fd = static_cast<int>(a[0]),
+                 .parent = kDevice,
+                 .object = static_cast<uint32_t>(a[1])};
+             return std::to_string(Control(client, rm::kCtrlImportFromFd,
+                                           &params, sizeof params));
+           }},
+          {"close",
+           [](const Args& a) {
+             return std::to_string(close(static_cast<int>(a[0])));
+           }},
+          {"close_driver",
+           [](const Args&) {
+             const int result = close(fd);
+             fd = -1;
+             return std::to_string(result);
+           }},
+          {"close_all",
+           [](const Args&) {
+             close_range(fd + 1, ~0u, 0);
+             // What comes next may get the number of what was closed.
+             for (int i = 0; i < 600; ++i) open("/dev/null", O_RDWR);
+             return std::string("ok");
+           }},
+          {"group",
+           [](const Args& a) {
+             return std::to_string(
+                 Alloc(kDevice, a[0], rm::kClassChannelGroup, nullptr));
+           }},
+          {"channel",
+           [](const Args& a) {
+             return std::to_string(Alloc(a[1], a[0], 0xc86f, nullptr));
+           }},
+          {"set_slice",
+           [](const Args& a) {
+             rm::TimesliceParams params{a[1]};
+             const uint32_t status =
+                 Control(a[0], rm::kCtrlSetTimeslice, &params, sizeof params);
+             return std::to_string(status) + " " + std::to_string(params.us);
+           }},
+          {"get_slice",
+           [](const Args& a) {
+             rm::TimesliceParams params{};
+             Control(a[0], rm::kCtrlGetTimeslice, &params, sizeof params);
+             return std::to_string(params.us);
+           }},
+          {"suspend",
+           [](const Args& a) {
+             rm::DisableChannelsParams params{.disable = 1, .count = 1};
+             params.clients[0] = client;
+             params.channels[0] = a[0];
+             return std::to_string(Control(kSubdevice, rm::kCtrlDisableChannels,
+                                           &params, sizeof params));
+           }},
+          {"uvm_init",
+           [](const Args&) {
+             uvm = memfd_create("uvm", MFD_CLOEXEC);
+             uint64_t params[2] = {};
+             return std::to_string(ioctl(uvm, rm::kUvmInitialize, params));
+           }},
+          {"pool",
+           [](const Args& a) {
+             uint64_t params[64] = {a[0], a[1]};
+             return std::to_string(
+                 ioctl(uvm, rm::kUvmAllocSemaphorePool, params));
+           }},
+          {"managed",
+           [](const Args& a) {
+             void* p = mmap(reinterpret_cast<void*>(a[0]), a[1],
+                            PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, uvm,
+                            static_cast<off_t>(a[0]));
+             return p == MAP_FAILED ? "errno " + std::to_string(errno)
+                                    : std::string("ok");
+           }},
+          {"map_over",
+           [](const Args& a) {
+             void* p = mmap(reinterpret_cast<void*>(a[0]), a[1], PROT_NONE,
+                            MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
+             return std::string(p == MAP_FAILED ? "failed" : "ok");
+           }},
+          {"unmap",
+           [](const Args& a) {
+             return std::to_string(munmap(reinterpret_cast<void*>(a[0]), a[1]));
+           }},
+          {"threads",
+           [](const Args& a) {
+             return Threads(static_cast<int>(a[0]), static_cast<int>(a[1]),
+                            a[2]);
+           }},
+          {"unknown_size",
+           [](const Args&) {
+             char arg[40] = {};
+             return std::to_string(
+                 ioctl(fd, rm::MakeRequest(rm::kEscAlloc, sizeof arg), arg));
+           }},
+          {"wild_pointer",
+           [](const Args&) {
+             errno = 0;
+             const int r =
+                 ioctl(fd, rm::MakeRequest(rm::kEscAlloc, 48), nullptr);
+             return std::to_string(r) + " " + std::to_string(errno);
+           }},
+          {"errno_kept",
+           [](const Args& a) {
+             uint64_t took;
+             errno = 77;
+             AllocMemory(a[0], a[1], "48", &took);
+             return std::to_string(errno);
+           }},
+          {"in_use",
+           [](const Args&) {
+             return std::to_string(fake_driver::BytesInUse());
+           }},
+          {"round",
+           [](const Args& a) {
+             fake_driver::options().round = a[0];
+             return std::string("ok");
+           }},
+          {"refuse_slices",
+           [](const Args& a) {
+             fake_driver::options().refuse_slices = a[0] != 0;
+             return std::string("ok");
+           }},
+          {"no_ioctl",
+           [](const Args& a) {
+             fake_driver::options().no_ioctl = a[0] != 0;
+             return std::string("ok");
+           }},
+          {"log",
+           [](const Args&) {
+             std::string text = fake_driver::Log();
+             for (char& c : text) c = c == '\n' ? ',' : c;
+             return text;
+           }},
+          {"pid", [](const Args&) { return std::to_string(getpid()); }},
+      };
+  return verbs;
+}
+
+std::string Run(const std::string& line) {
+  std::istringstream in(line);
+  std::string verb, word;
+  in >> verb;
+  if (verb == "child") return InChild(line.substr(6));
+  if (verb == "view") return in >> word, View(word);
+  if (verb == "version") {
+    in >> fake_driver::options().version;
+    return "ok";
+  }
+  if (verb == "wait_log") {
+    std::getline(in >> std::ws, word);
+    return fake_driver::WaitLog(word, 5000) ? "seen" : "missing";
+  }
+  if (verb == "hold") {  // a child that keeps every descriptor
+    const pid_t child = fork();
+    if (child == 0) {
+      for (;;) pause();
+    }
+    return std::to_string(child);
+  }
+  if (verb == "exec") {
+    char* argv[] = {const_cast<char*>("tenant"), nullptr};
+    std::cout << "exec" << std::endl;
+    execve("/proc/self/exe", argv, environ);
+    return "failed";
+  }
+  if (verb == "alloc") {
+    uint64_t handle, bytes, took = 0;
+    in >> handle >> bytes;
+    if (!(in >> word)) word = "48";
+    const uint32_t status = AllocMemory(handle, bytes, word, &took);
+    return std::to_string(status) + " " + std::to_string(took);
+  }
+  const auto it = Verbs().find(verb);
+  if (it == Verbs().end()) return "what is " + verb + "?";
+  Args args;
+  for (uint64_t value; in >> value;) args.push_back(value);
+  return it->second(args);
+}
+
+}  // namespace
+}  // namespace rondo
+
+int main() {
+  for (std::string line; std::getline(std::cin, line);) {
+    if (line == "exit") return 0;
+    std::cout << rondo::Run(line) << std::endl;
+  }
+  return 0;
+}
