@@ -3,7 +3,7 @@
 // A Plan as JSON, with the key names and the order of NVIDIA's log line.
 
 #include <utility>
-#include <variant>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "config/compile.h"
@@ -18,18 +18,20 @@ namespace {
 struct Json {
   std::string scalar;  // printed as it is
   char brackets = 0;   // '{' or '[' for the two below
-  std::vector<std::pair<std::string, Json>> fields;
+  std::vector<std::string> keys;
+  std::vector<Json> values;
 
-  static Json Object() { return {"", '{', {}}; }
-  static Json Array() { return {"", '[', {}}; }
+  static Json Object() { return {"", '{', {}, {}}; }
+  static Json Array() { return {"", '[', {}, {}}; }
   static Json Text(absl::string_view text) {
-    return {yaml::GoQuote(text), 0, {}};
+    return {yaml::GoQuote(text), 0, {}, {}};
   }
-  static Json Bool(bool value) { return {value ? "true" : "false", 0, {}}; }
-  static Json Number(int64_t value) { return {absl::StrCat(value), 0, {}}; }
+  static Json Bool(bool value) { return {value ? "true" : "false", 0, {}, {}}; }
+  static Json Number(int64_t value) { return {absl::StrCat(value), 0, {}, {}}; }
 
   Json& Set(std::string key, Json value) {
-    fields.emplace_back(std::move(key), std::move(value));
+    keys.push_back(std::move(key));
+    values.push_back(std::move(value));
     return *this;
   }
   Json& Push(Json value) { return Set("", std::move(value)); }
@@ -45,16 +47,16 @@ void Print(const Json& json, int indent, int depth, std::string& out) {
     if (indent > 0)
       absl::StrAppend(&out, "\n", std::string(indent * level, ' '));
   };
-  for (size_t i = 0; i < json.fields.size(); ++i) {
+  for (size_t i = 0; i < json.values.size(); ++i) {
     if (i > 0) out += ',';
     line(depth + 1);
     if (json.brackets == '{') {
-      absl::StrAppend(&out, yaml::GoQuote(json.fields[i].first),
+      absl::StrAppend(&out, yaml::GoQuote(json.keys[i]),
                       indent > 0 ? ": " : ":");
     }
-    Print(json.fields[i].second, indent, depth + 1, out);
+    Print(json.values[i], indent, depth + 1, out);
   }
-  if (!json.fields.empty()) line(depth);
+  if (!json.values.empty()) line(depth);
   out += json.brackets == '{' ? '}' : ']';
 }
 
@@ -119,7 +121,7 @@ Json SharingJson(const Sharing& sharing) {
         .Set("replicas", Json::Number(resource.replicas));
     resources.Push(std::move(entry));
   }
-  if (!resources.fields.empty()) block.Set("resources", std::move(resources));
+  if (!resources.values.empty()) block.Set("resources", std::move(resources));
   return Json::Object().Set("timeSlicing", std::move(block));
 }
 
@@ -127,7 +129,7 @@ Json ImexJson(const Imex& imex) {
   Json json = Json::Object();
   Json ids = Json::Array();
   for (int id : imex.channel_ids) ids.Push(Json::Number(id));
-  if (!ids.fields.empty()) json.Set("channelIDs", std::move(ids));
+  if (!ids.values.empty()) json.Set("channelIDs", std::move(ids));
   if (imex.required) json.Set("required", Json::Bool(true));
   return json;
 }
