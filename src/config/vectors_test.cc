@@ -33,8 +33,8 @@ bool Take(absl::string_view line, absl::string_view prefix, std::string& rest) {
   return true;
 }
 
-std::vector<Vector> ReadVectors() {
-  std::ifstream in("vectors.txt");
+std::vector<Vector> ReadVectors(const std::string& path) {
+  std::ifstream in(path);
   std::vector<Vector> vectors;
   std::string line;
   std::string rest;
@@ -77,8 +77,10 @@ std::string Rondo(const CompileResult& result) {
   return out;
 }
 
-TEST(VectorsTest, BothParsersGiveTheRecordedVerdict) {
-  const std::vector<Vector> vectors = ReadVectors();
+class VectorsTest : public testing::TestWithParam<const char*> {};
+
+TEST_P(VectorsTest, BothParsersGiveTheRecordedVerdict) {
+  const std::vector<Vector> vectors = ReadVectors(GetParam());
   ASSERT_GE(vectors.size(), 60u);
   for (const Vector& vector : vectors) {
     SCOPED_TRACE(vector.name);
@@ -96,6 +98,9 @@ TEST(VectorsTest, BothParsersGiveTheRecordedVerdict) {
     }
   }
 }
+
+INSTANTIATE_TEST_SUITE_P(, VectorsTest,
+                         testing::Values("vectors.txt", "more_vectors.txt"));
 
 }  // namespace
 }  // namespace rondo::config
