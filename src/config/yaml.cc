@@ -164,7 +164,9 @@ class Builder : public YAML::EventHandler {
     }
     if (!stack_.empty() && stack_.back().node->kind == Kind::kMap &&
         !stack_.back().has_key) {
-      Fail(Place(mark), "invalid map key: a list or a map");
+      Fail(Place(mark),
+           "invalid map key: a list or a map, or a bracket "
+           "that is not closed");
     }
     auto node = std::make_shared<Node>();
     node->kind = kind;
@@ -216,7 +218,8 @@ class Builder : public YAML::EventHandler {
     if (!merge && !ScalarKey(key, level.key.key)) {
       Fail(key.mark, key.kind == Kind::kNull
                          ? "unsupported map key: null"
-                         : "invalid map key: a list or a map");
+                         : "invalid map key: a list or a map, or a bracket "
+                           "that is not closed");
     }
   }
 
@@ -269,6 +272,27 @@ class Builder : public YAML::EventHandler {
   std::map<YAML::anchor_t, NodePtr> anchors_;
 };
 
+// yaml-cpp's messages name its own grammar; these name what to look for.
+struct Wording {
+  const char* theirs;
+  const char* ours;
+};
+constexpr Wording kWordings[] = {
+    {"end of sequence flow not found",
+     "did not find expected ',' or ']': a `[` is not closed"},
+    {"end of map flow not found",
+     "did not find expected ',' or '}': a `{` is not closed"},
+    {"illegal flow end", "a `]` or `}` closes nothing that is open"},
+    {"illegal map value",
+     "mapping values are not allowed in this context: a second `: ` on a line, "
+     "or wrong indentation"},
+    {"illegal EOF in scalar", "found unexpected end of stream inside quotes"},
+    {"end of map not found",
+     "did not find expected key: check the indentation"},
+    {"end of sequence not found",
+     "did not find expected '-' indicator: check the indentation"},
+};
+
 Error Translate(const YAML::Exception& exception, absl::string_view text) {
   Mark mark = ToMark(exception.mark);
   for (int line : {mark.line, mark.line - 1}) {
@@ -279,6 +303,9 @@ Error Translate(const YAML::Exception& exception, absl::string_view text) {
   }
   if (dynamic_cast<const YAML::DeepRecursion*>(&exception)) {
     return {mark, true, absl::StrCat("nested deeper than ", kMaxDepth)};
+  }
+  for (const Wording& wording : kWordings) {
+    if (exception.msg == wording.theirs) return {mark, false, wording.ours};
   }
   return {mark, false, exception.msg};
 }
