@@ -3,6 +3,7 @@
 // A program that uses the driver as it is told: one command a line on standard
 // input, one line of answer on standard output. The tests write the script.
 
+#include <dlfcn.h>
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
@@ -12,6 +13,7 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
+#include <filesystem>
 #include <functional>
 #include <iostream>
 #include <map>
@@ -371,6 +373,19 @@ std::string Run(const std::string& line) {
   if (verb == "wait_log") {
     std::getline(in >> std::ws, word);
     return fake_driver::WaitLog(word, 5000) ? "seen" : "missing";
+  }
+  if (verb == "dlclose") {
+    in >> word;
+    void* library = dlopen(word.c_str(), RTLD_NOW);
+    return library == nullptr ? dlerror() : std::to_string(dlclose(library));
+  }
+  if (verb == "tasks") {
+    int tasks = 0;
+    for (const auto& task :
+         std::filesystem::directory_iterator("/proc/self/task")) {
+      tasks += task.is_directory();
+    }
+    return std::to_string(tasks);
   }
   if (verb == "hold") {  // a child that keeps every descriptor
     const pid_t child = fork();

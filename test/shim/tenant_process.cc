@@ -56,6 +56,8 @@ TenantProcess::TenantProcess(const RunDir& run_dir, const Options& options) {
     dup2(in[0], 0);
     dup2(out[1], 1);
     dup2(err_, 2);
+    close(in[1]);  // `prepare` may fork: nobody else is to keep the input open
+    close(out[0]);
     if (options.prepare != nullptr) options.prepare();
     execve(options.program.c_str(), argv.data(), envp.data());
     _exit(127);
