@@ -65,7 +65,7 @@ inline config::SharedResource Share(const std::string& name, int replicas,
 
 inline config::Plan SharedPlan(int replicas, const std::string& rename = "") {
   config::Plan plan;
-  plan.flags.nvidia_dev_root = "/";
+  plan.flags.nvidia_dev_root = plan.flags.nvidia_driver_root;
   plan.sharing.resources = {Share("nvidia.com/gpu", replicas, rename)};
   return plan;
 }
