@@ -7,14 +7,19 @@ function(rondo_library name)
   target_link_libraries(rondo_${name} PUBLIC ${ARG_DEPS} PRIVATE ${ARG_PRIVATE_DEPS})
 endfunction()
 
-# rondo_test(<name> SRCS x_test.cc DEPS rondo_config [WORKING_DIRECTORY dir] [ENV A=b])
-# Links GoogleTest's main and registers the binary with ctest.
+# rondo_test(<name> SRCS x_test.cc DEPS rondo_config [THREADS] [WORKING_DIRECTORY dir] [ENV A=b])
+# Links GoogleTest's main and registers the binary with ctest. THREADS: it exercises threads of ours, so it belongs to
+# the target `thread_tests`, which is what TSan builds: the rest would only cost time there.
 function(rondo_test name)
-  cmake_parse_arguments(ARG "" "WORKING_DIRECTORY" "SRCS;DEPS;ENV" ${ARGN})
+  cmake_parse_arguments(ARG "THREADS" "WORKING_DIRECTORY" "SRCS;DEPS;ENV" ${ARGN})
   add_executable(${name} ${ARG_SRCS})
   target_link_libraries(${name} PRIVATE ${ARG_DEPS} GTest::gmock GTest::gtest GTest::gtest_main)
   add_test(NAME ${name} COMMAND ${name} WORKING_DIRECTORY ${ARG_WORKING_DIRECTORY})
   set_tests_properties(${name} PROPERTIES TIMEOUT 120 ENVIRONMENT "${ARG_ENV}")
+  if(ARG_THREADS)
+    add_dependencies(thread_tests ${name})
+    set_tests_properties(${name} PROPERTIES LABELS threads)
+  endif()
 endfunction()
 
 # rondo_bench(<name> SRCS ... DEPS ...): a Google Benchmark program, built by the target `benchmarks` only.
@@ -30,6 +35,7 @@ endfunction()
 function(rondo_fuzz name)
   cmake_parse_arguments(ARG "" "CORPUS" "SRCS;DEPS" ${ARGN})
   add_executable(${name} ${ARG_SRCS})
+  add_dependencies(fuzzers ${name})
   target_link_libraries(${name} PRIVATE ${ARG_DEPS})
   if(RONDO_FUZZ)
     target_link_options(${name} PRIVATE -fsanitize=fuzzer)
