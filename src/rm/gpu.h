@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The GPUs as a Client sees them, and what Rondo asks of one: suspend channels,
+// tell bytes per process. Threads and errors: as Client.
+
+#ifndef RONDO_RM_GPU_H_
+#define RONDO_RM_GPU_H_
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "rm/client.h"
+
+namespace rondo::rm {
+
+struct Gpu {
+  std::string uuid;  // "GPU-..."
+  uint32_t device = 0;
+  uint32_t subdevice = 0;  // objects of the client
+};
+
+// All GPUs that are attached, with a device and a subdevice each.
+absl::StatusOr<std::vector<Gpu>> ListGpus(Client& client);
+
+struct Channel {
+  uint32_t client = 0;  // whose handle
+  uint32_t handle = 0;
+};
+
+// Suspends (or resumes) channels of any process, mid-kernel, in calls of 64:
+// about 0.6 ms (0.3 ms) each. On an error some of them may be switched.
+absl::Status SwitchChannels(Client& client, const Gpu& gpu, bool suspend,
+                            const std::vector<Channel>& channels);
+
+// What the driver charges each process with: private + owned bytes of video
+// memory. Pids are those of the initial pid namespace. A pid that holds nothing
+// has an entry of 0.
+absl::StatusOr<std::map<uint32_t, uint64_t>> PidBytes(
+    Client& client, const Gpu& gpu, const std::vector<uint32_t>& pids);
+
+}  // namespace rondo::rm
+
+#endif  // RONDO_RM_GPU_H_
