@@ -1,0 +1,377 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "share/slot_server.h"
+
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <deque>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "base/file.h"
+#include "base/log.h"
+#include "base/status.h"
+#include "wire/codec.h"
+
+namespace rondo::share {
+namespace {
+
+constexpr MonotonicTime kAcceptPause = std::chrono::milliseconds(100);
+constexpr int kAcceptsATurn = 16;
+
+constexpr const char* kCounterNames[] = {
+#define RONDO_X(name, text) text,
+    RONDO_WIRE_COUNTERS(RONDO_X)
+#undef RONDO_X
+};
+
+MemoryKind KindOf(wire::Kind kind) {
+  return kind == wire::Kind::kManaged ? MemoryKind::kManaged
+                                      : MemoryKind::kDevice;
+}
+
+}  // namespace
+
+MemoryPolicy SlotPolicy::ledger() const {
+  MemoryPolicy policy;
+  if (limit_bytes != 0) policy.limit_bytes = limit_bytes;
+  policy.enforce = memory == wire::Memory::kEnforce;
+  policy.count_managed = managed == wire::Managed::kCount;
+  return policy;
+}
+
+struct SlotServer::Slot {
+  std::string path;
+  UniqueFd listener;
+  SlotPolicy policy;
+  Ledger ledger{MemoryPolicy{}};
+  // Its folder was there: an earlier agent may have served it.
+  bool replaying = false;
+  std::deque<std::pair<ProcessId, wire::Reserve>> deferred;
+  std::array<uint64_t, wire::kMaxCounters> gone_counters{};
+  uint64_t refused_messages = 0;
+  size_t connections = 0;
+  EventLoop::TimerId accept_timer = 0;
+};
+
+struct SlotServer::Peer {
+  ProcessId id = 0;
+  bool welcomed = false;
+  SlotProcess info;
+  std::unique_ptr<Connection> connection;
+};
+
+SlotServer::SlotServer(EventLoop& loop, std::string run_dir, Observer* observer,
+                       MonotonicTime replay_window)
+    : loop_(loop), run_dir_(std::move(run_dir)), observer_(observer) {
+  replay_timer_ = loop_.RunAfter(replay_window, [this] { EndReplay(); });
+}
+
+SlotServer::~SlotServer() {
+  if (replay_timer_ != 0) loop_.CancelTimer(replay_timer_);
+  peers_.clear();
+  while (!slots_.empty()) RemoveSlot(slots_.begin()->first);
+}
+
+absl::Status SlotServer::AddSlot(const std::string& slot,
+                                 const std::string& folder,
+                                 const SlotPolicy& policy) {
+  const std::string dir = absl::StrCat(run_dir_, "/", folder);
+  auto entry = std::make_unique<Slot>();
+  entry->path = absl::StrCat(dir, "/", wire::kSocketName);
+  struct stat before;
+  entry->replaying = replaying_ && stat(dir.c_str(), &before) == 0;
+  RONDO_RETURN_IF_ERROR(MakeDirectories(dir, 0755));
+  RONDO_ASSIGN_OR_RETURN(entry->listener, ListenSeqpacket(entry->path));
+  RONDO_RETURN_IF_ERROR(
+      loop_.Watch(entry->listener.get(), [this, slot] { Accept(slot); }));
+  entry->policy = policy;
+  entry->ledger.SetPolicy(policy.ledger());
+  slots_[slot] = std::move(entry);
+  return absl::OkStatus();
+}
+
+void SlotServer::RemoveSlot(const std::string& slot) {
+  const auto found = slots_.find(slot);
+  if (found == slots_.end()) return;
+  std::vector<ProcessId> gone = processes(slot);
+  for (ProcessId id : gone) Drop(id);
+  if (found->second->accept_timer != 0)
+    loop_.CancelTimer(found->second->accept_timer);
+  else
+    loop_.Unwatch(found->second->listener.get());
+  unlink(found->second->path.c_str());
+  slots_.erase(found);
+}
+
+void SlotServer::SetPolicy(const std::string& slot, const SlotPolicy& policy) {
+  const auto found = slots_.find(slot);
+  if (found == slots_.end() || found->second->policy == policy) return;
+  found->second->policy = policy;
+  found->second->ledger.SetPolicy(policy.ledger());
+  auto change = wire::Make<wire::PolicyChange>(0);
+  change.policy = WirePolicy(*found->second);
+  for (ProcessId id : processes(slot)) {
+    Peer& peer = *peers_.at(id);
+    if (peer.welcomed) peer.connection->Send(change);
+  }
+}
+
+wire::Policy SlotServer::WirePolicy(const Slot& slot) const {
+  wire::Policy policy{};
+  policy.limit = slot.policy.limit_bytes;
+  policy.used = slot.ledger.charged_bytes();
+  policy.memory = slot.policy.memory;
+  policy.on_agent_loss = slot.policy.on_agent_loss;
+  policy.managed = slot.policy.managed;
+  policy.cls = slot.policy.cls;
+  return policy;
+}
+
+void SlotServer::Accept(const std::string& name) {
+  Slot& slot = *slots_.at(name);
+  for (int i = 0; i < kAcceptsATurn; ++i) {
+    UniqueFd fd(accept4(slot.listener.get(), nullptr, nullptr,
+                        SOCK_CLOEXEC | SOCK_NONBLOCK));
+    if (!fd.ok()) {
+      if (errno == EAGAIN || errno == EINTR || errno == ECONNABORTED) return;
+      // Out of descriptors: the listener would stay readable. Look away.
+      LogWarning("slot ", name, ": accept: ", ErrnoStatus("").message());
+      loop_.Unwatch(slot.listener.get());
+      slot.accept_timer = loop_.RunAfter(kAcceptPause, [this, name, &slot] {
+        slot.accept_timer = 0;
+        loop_.Watch(slot.listener.get(), [this, name] { Accept(name); })
+            .IgnoreError();
+      });
+      return;
+    }
+    if (slot.connections >= kMaxConnections) {
+      ++slot.refused_messages;
+      continue;
+    }
+    ucred peer_cred{};
+    socklen_t size = sizeof(peer_cred);
+    getsockopt(fd.get(), SOL_SOCKET, SO_PEERCRED, &peer_cred, &size);
+    auto peer = std::make_unique<Peer>();
+    const ProcessId id = ++last_process_;
+    peer->id = id;
+    peer->info.slot = name;
+    peer->info.pid = peer_cred.pid;
+    ++slot.connections;
+    peer->connection = std::make_unique<Connection>(
+        loop_, std::move(fd),
+        Connection::Callbacks{
+            .on_message = [this, p = peer.get()](
+                              const void* data,
+                              size_t n) { OnMessage(*p, data, n); },
+            .on_closed = [this, id] { Drop(id); }});
+    peers_[id] = std::move(peer);
+  }
+}
+
+void SlotServer::Drop(ProcessId id) {
+  const auto found = peers_.find(id);
+  if (found == peers_.end()) return;
+  Peer& peer = *found->second;
+  if (peer.welcomed) observer_->OnDetached(id);
+  Slot& slot = *slots_.at(peer.info.slot);
+  slot.ledger.Close(id);
+  --slot.connections;
+  for (size_t i = 0; i < wire::kMaxCounters; ++i)
+    slot.gone_counters[i] += peer.info.counters[i];
+  std::erase_if(slot.deferred, [&](const auto& d) { return d.first == id; });
+  for (auto user = client_users_.begin(); user != client_users_.end();) {
+    std::erase(user->second, id);
+    user = user->second.empty() ? client_users_.erase(user) : std::next(user);
+  }
+  peers_.erase(found);
+}
+
+void SlotServer::OnMessage(Peer& peer, const void* data, size_t size) {
+  wire::Hello hello;
+  wire::Reserve reserve;
+  wire::Release release;
+  wire::View view;
+  wire::Channels channels;
+  wire::Applied applied;
+  wire::State state;
+  Slot& slot = *slots_.at(peer.info.slot);
+  if (!peer.welcomed) {
+    if (wire::Read(data, size, &hello)) return OnHello(peer, hello);
+    ++slot.refused_messages;
+    return;
+  }
+  if (wire::Read(data, size, &reserve)) {
+    OnReserve(peer, reserve);
+  } else if (wire::Read(data, size, &release)) {
+    slot.ledger.Release(peer.id, release.id);
+  } else if (wire::Read(data, size, &view)) {
+    Answer(peer, view.header.seq, true);
+  } else if (wire::Read(data, size, &channels)) {
+    OnChannels(peer, channels);
+  } else if (wire::Read(data, size, &applied)) {
+    observer_->OnApplied(peer.id, applied);
+  } else if (wire::Read(data, size, &state)) {
+    peer.info.reasons = state.reasons;
+    std::copy(std::begin(state.counters), std::end(state.counters),
+              peer.info.counters.begin());
+  } else {
+    ++slot.refused_messages;  // malformed, or of a newer shim: skipped
+  }
+}
+
+void SlotServer::OnHello(Peer& peer, const wire::Hello& hello) {
+  if (hello.oldest > wire::kVersion || hello.version < wire::kOldestVersion) {
+    LogWarning("slot ", peer.info.slot, ": a shim speaks versions ",
+               hello.oldest, " to ", hello.version, ", the agent ",
+               wire::kOldestVersion, " to ", wire::kVersion,
+               ": its process stays ungoverned");
+    ++slots_.at(peer.info.slot)->refused_messages;
+    return peer.connection->Close();
+  }
+  peer.welcomed = true;
+  peer.info.driver_version = hello.driver;
+  auto welcome = wire::Make<wire::Welcome>(hello.header.seq);
+  welcome.version = std::min<uint16_t>(wire::kVersion, hello.version);
+  welcome.policy = WirePolicy(*slots_.at(peer.info.slot));
+  peer.connection->Send(welcome);
+  observer_->OnAttached(peer.id);
+}
+
+void SlotServer::OnReserve(Peer& peer, const wire::Reserve& reserve) {
+  Slot& slot = *slots_.at(peer.info.slot);
+  if (reserve.held != 0) {
+    if (!slot.ledger.Replay(peer.id, KindOf(reserve.kind), reserve.id,
+                            reserve.bytes))
+      ++slot.refused_messages;
+    return;
+  }
+  if (slot.replaying) {
+    slot.deferred.emplace_back(peer.id, reserve);
+    // One request at a time is all that a shim has under way.
+    if (slot.deferred.size() > kMaxConnections) peer.connection->Close();
+    return;
+  }
+  Answer(peer, reserve.header.seq,
+         slot.ledger.Reserve(peer.id, KindOf(reserve.kind), reserve.id,
+                             reserve.bytes));
+}
+
+void SlotServer::Answer(Peer& peer, uint32_t seq, bool granted) {
+  const Slot& slot = *slots_.at(peer.info.slot);
+  auto answer = wire::Make<wire::Answer>(seq);
+  answer.verdict = granted ? wire::Verdict::kGranted : wire::Verdict::kDenied;
+  answer.used = slot.ledger.charged_bytes();
+  answer.limit = slot.policy.limit_bytes;
+  peer.connection->Send(answer);
+}
+
+void SlotServer::EndReplay() {
+  replay_timer_ = 0;
+  replaying_ = false;
+  for (auto& [name, slot] : slots_) {
+    slot->replaying = false;
+    for (const auto& [id, reserve] : std::exchange(slot->deferred, {})) {
+      const auto peer = peers_.find(id);
+      if (peer != peers_.end()) OnReserve(*peer->second, reserve);
+    }
+  }
+}
+
+// A client handle is node-wide and belongs to one process. The first to report
+// it is believed; another may only if it is of the same slot, or the same
+// process on its other GPU's socket.
+bool SlotServer::MayUseClient(const Peer& peer, uint32_t client) const {
+  const auto users = client_users_.find(client);
+  if (users == client_users_.end()) return true;
+  return std::any_of(
+      users->second.begin(), users->second.end(), [&](ProcessId id) {
+        const SlotProcess& other = peers_.at(id)->info;
+        return other.slot == peer.info.slot ||
+               (other.pid == peer.info.pid && peer.info.pid != 0);
+      });
+}
+
+void SlotServer::OnChannels(Peer& peer, const wire::Channels& message) {
+  std::vector<rm::Channel>& list = peer.info.channels;
+  Slot& slot = *slots_.at(peer.info.slot);
+  if (!MayUseClient(peer, message.client)) {
+    ++slot.refused_messages;
+    if (!std::exchange(peer.info.foreign_client, true))
+      LogWarning("slot ", peer.info.slot, ": process ", peer.info.pid,
+                 " reports a driver client that another tenant has: refused");
+    return;
+  }
+  for (uint16_t i = 0; i < message.count; ++i) {
+    const rm::Channel channel{message.client, message.handles[i]};
+    const auto known =
+        std::find_if(list.begin(), list.end(), [&](const rm::Channel& c) {
+          return c.client == channel.client && c.handle == channel.handle;
+        });
+    if (message.gone != 0) {
+      if (known != list.end()) list.erase(known);
+    } else if (known == list.end()) {
+      if (list.size() >= kMaxChannels) {
+        ++slot.refused_messages;
+        return peer.connection->Close();
+      }
+      list.push_back(channel);
+    }
+  }
+  std::vector<ProcessId>& users = client_users_[message.client];
+  const bool uses = std::any_of(
+      list.begin(), list.end(),
+      [&](const rm::Channel& c) { return c.client == message.client; });
+  std::erase(users, peer.id);
+  if (uses) users.push_back(peer.id);
+  if (users.empty()) client_users_.erase(message.client);
+  observer_->OnChannels(peer.id);
+}
+
+void SlotServer::SendSlice(ProcessId process, uint32_t slice_us, uint32_t seq) {
+  const auto peer = peers_.find(process);
+  if (peer == peers_.end()) return;
+  auto slice = wire::Make<wire::Slice>(seq);
+  slice.us = slice_us;
+  peer->second->connection->Send(slice);
+}
+
+const SlotProcess* SlotServer::process(ProcessId id) const {
+  const auto peer = peers_.find(id);
+  return peer == peers_.end() ? nullptr : &peer->second->info;
+}
+
+std::vector<ProcessId> SlotServer::processes(const std::string& slot) const {
+  std::vector<ProcessId> ids;
+  for (const auto& [id, peer] : peers_)
+    if (peer->info.slot == slot) ids.push_back(id);
+  return ids;
+}
+
+const Ledger* SlotServer::ledger(const std::string& slot) const {
+  const auto found = slots_.find(slot);
+  return found == slots_.end() ? nullptr : &found->second->ledger;
+}
+
+std::map<std::string, uint64_t> SlotServer::degraded(
+    const std::string& slot) const {
+  std::map<std::string, uint64_t> counts;
+  const auto found = slots_.find(slot);
+  if (found == slots_.end()) return counts;
+  for (size_t i = 0; i < std::size(kCounterNames); ++i) {
+    uint64_t sum = found->second->gone_counters[i];
+    for (ProcessId id : processes(slot)) sum += peers_.at(id)->info.counters[i];
+    if (sum > 0) counts[kCounterNames[i]] = sum;
+  }
+  return counts;
+}
+
+uint64_t SlotServer::refused_messages(const std::string& slot) const {
+  const auto found = slots_.find(slot);
+  return found == slots_.end() ? 0 : found->second->refused_messages;
+}
+
+}  // namespace rondo::share

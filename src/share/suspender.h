@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The agent's hand on the driver: suspends and resumes processes of any tenant
+// by their channels, and asks for the bytes that each process is charged with.
+// A thread of its own, since a driver call takes up to a millisecond and may
+// wait for others; calls are carried out in the order of asking.
+//
+// Threads: all methods on the loop's thread; answers are posted there. Failure:
+// where the driver cannot be opened, every call answers with that reason, and
+// it is tried again from time to time.
+
+#ifndef RONDO_SHARE_SUSPENDER_H_
+#define RONDO_SHARE_SUSPENDER_H_
+
+#include <condition_variable>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "base/clock.h"
+#include "base/event_loop.h"
+#include "rm/client.h"
+#include "rm/gpu.h"
+#include "rm/system.h"
+#include "share/ledger.h"
+
+namespace rondo::share {
+
+class Suspender {
+ public:
+  using Channels = std::map<ProcessId, std::vector<rm::Channel>>;
+  using SwitchDone =
+      std::function<void(const std::map<ProcessId, absl::Status>& results)>;
+  using BytesDone = std::function<void(
+      const absl::StatusOr<std::map<uint32_t, uint64_t>>& bytes_by_pid)>;
+  using ReadyChanged = std::function<void(const absl::Status& status)>;
+
+  // system must outlive the object. on_ready tells whether the driver could be
+  // opened: once after the start, then whenever that changes.
+  Suspender(EventLoop& loop, rm::System& system, std::string dev_dir,
+            ReadyChanged on_ready);
+  ~Suspender();  // waits for the call in flight; drops what waits and answers
+
+  // One answer for each process, also where the call covered several: if it
+  // fails as a whole, processes are tried one by one, so that a dying one does
+  // not keep the others from being switched.
+  void Switch(const std::string& gpu_uuid, bool suspend, Channels channels,
+              SwitchDone done);
+  void ReadBytes(const std::string& gpu_uuid, std::vector<uint32_t> pids,
+                 BytesDone done);
+
+ private:
+  using Job = std::function<void()>;  // runs on the thread
+
+  void Enqueue(Job job);
+  void Main();
+  absl::Status Ensure();  // the client is open, or why not
+  absl::StatusOr<const rm::Gpu*> FindGpu(const std::string& uuid);
+  std::map<ProcessId, absl::Status> SwitchAll(const std::string& gpu_uuid,
+                                              bool suspend,
+                                              const Channels& channels);
+  // Posts to the loop, unless this object is gone by then.
+  void Answer(std::function<void()> task);
+
+  EventLoop& loop_;
+  rm::System& system_;
+  const std::string dev_dir_;
+  const ReadyChanged on_ready_;
+  const std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
+
+  std::mutex mutex_;
+  std::condition_variable wake_;
+  std::deque<Job> jobs_;  // guarded by mutex_
+  bool stop_ = false;     // guarded by mutex_
+
+  // The thread's own.
+  std::unique_ptr<rm::Client> client_;
+  std::vector<rm::Gpu> gpus_;
+  absl::Status open_status_ = absl::UnavailableError("not opened yet");
+  bool told_ = false;
+  MonotonicTime tried_{};
+
+  std::thread thread_;  // last: it uses all of the above
+};
+
+}  // namespace rondo::share
+
+#endif  // RONDO_SHARE_SUSPENDER_H_
