@@ -19,11 +19,18 @@ import (
 // Rondo running, no pods, no faults.
 var cluster *node.Node
 
+// profile is what the node has: one GPU.
+const profile = "A100-SXM4-80GB"
+
 func TestMain(m *testing.M) {
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
 	var err error
 	if cluster, err = node.Start(ctx); err != nil {
 		fmt.Fprintln(os.Stderr, "the node does not start:", err)
+		os.Exit(1)
+	}
+	if err := install(ctx); err != nil {
+		fmt.Fprintln(os.Stderr, "Rondo is not installed:", err)
 		os.Exit(1)
 	}
 	cancel()

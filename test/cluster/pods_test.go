@@ -43,6 +43,16 @@ func until(t *testing.T, d time.Duration, what string, condition func() error) {
 	}
 }
 
+// within fails the test if the wait took longer than the promise.
+func within(t *testing.T, limit time.Duration, since time.Time, what string) {
+	t.Helper()
+	took := time.Since(since)
+	t.Logf("%s took %.2f s", what, took.Seconds())
+	if took > limit {
+		t.Errorf("%s took %v, want at most %v", what, took, limit)
+	}
+}
+
 // sleeper is a container that runs until it is told to end.
 func sleeper(name string, resources ...corev1.ResourceName) corev1.Container {
 	limits := corev1.ResourceList{}
@@ -123,7 +133,11 @@ func isRunning(pod *corev1.Pod) error {
 	if err != nil {
 		return err
 	}
-	if now.Status.Phase != corev1.PodRunning {
+	switch now.Status.Phase {
+	case corev1.PodRunning:
+	case corev1.PodFailed, corev1.PodSucceeded:
+		return fmt.Errorf("%s is %s: %s %s: %w", now.Name, now.Status.Phase, now.Status.Reason, now.Status.Message, node.ErrFinal)
+	default:
 		return fmt.Errorf("%s is %s: %s %s", now.Name, now.Status.Phase, now.Status.Reason, now.Status.Message)
 	}
 	for _, status := range now.Status.ContainerStatuses {

@@ -15,6 +15,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"time"
 
 	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
@@ -29,32 +30,34 @@ type Node struct {
 	Kubeconfig string // of an administrator; a path that is the same outside
 	Client     kubernetes.Interface
 	View       *View
+	Driver     *Driver // nil until InstallDriver
 
 	config  *rest.Config
+	tree    string // the project's
 	bin     string // the executables of test/cluster/build
 	pki     string
 	cgroup  string
 	kubelet *process
 }
 
-// Start returns when the node is Ready. archives are image tars to import.
-// Where things are comes from the environment that isolate and run have set;
-// what is missing is named in the error.
-func Start(ctx context.Context, archives ...string) (*Node, error) {
+// Start returns when the node is Ready and holds Rondo's image. Where things
+// are comes from the environment that isolate and run have set; what is missing
+// is named in the error.
+func Start(ctx context.Context) (*Node, error) {
 	n := &Node{
 		Name:       name,
 		Kubeconfig: filepath.Join(os.Getenv("RONDO_NODE_DIR"), "kubeconfig"),
+		tree:       os.Getenv("RONDO_TREE"),
 		bin:        os.Getenv("RONDO_KUBE_BIN"),
 		pki:        "/run/pki",
 		cgroup:     os.Getenv("RONDO_NODE_CGROUP"),
 	}
-	if n.cgroup == "" || n.bin == "" {
+	if n.cgroup == "" || n.bin == "" || n.tree == "" {
 		return nil, fmt.Errorf("not in a node's namespaces: start this by test/cluster/run or test/cluster/up")
 	}
-	for _, archive := range archives {
-		if _, err := os.Stat(archive); err != nil {
-			return nil, fmt.Errorf("image archive: %w", err)
-		}
+	image := filepath.Join(n.tree, "build/image/rondo.tar")
+	if _, err := os.Stat(image); err != nil {
+		return nil, fmt.Errorf("%w: run `make image`", err)
 	}
 	if err := n.issueCertificates(); err != nil {
 		return nil, fmt.Errorf("certificates: %w", err)
@@ -74,7 +77,7 @@ func Start(ctx context.Context, archives ...string) (*Node, error) {
 		if err := writeImages(own); err != nil {
 			return err
 		}
-		return n.startContainerd(groupCtx, append([]string{own}, archives...))
+		return n.startContainerd(groupCtx, []string{own, image})
 	})
 	if err := group.Wait(); err != nil {
 		return nil, err
@@ -89,7 +92,7 @@ func Start(ctx context.Context, archives ...string) (*Node, error) {
 }
 
 func (n *Node) ready() error {
-	node, err := n.View.Node(n.Name)
+	node, err := n.View.Nodes.Get(n.Name)
 	if err != nil {
 		return err
 	}
@@ -101,10 +104,11 @@ func (n *Node) ready() error {
 	return fmt.Errorf("conditions: %v", node.Status.Conditions)
 }
 
-// RestartKubelet kills kubelet and starts it again.
-func (n *Node) RestartKubelet() error {
+// RestartKubelet kills kubelet, starts it again, and returns when the new one
+// started.
+func (n *Node) RestartKubelet() (time.Time, error) {
 	n.kubelet.kill()
-	return n.startKubelet()
+	return time.Now(), n.startKubelet()
 }
 
 // Kubectl runs the kubectl of the cluster's version.

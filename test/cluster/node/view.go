@@ -4,6 +4,7 @@ package node
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 
@@ -22,6 +23,7 @@ type View struct {
 	Pods   listers.PodLister
 	Events listers.EventLister
 
+	nodes   cache.SharedIndexInformer
 	mutex   sync.Mutex
 	changed chan struct{} // closed, and replaced, at each change
 }
@@ -31,6 +33,7 @@ func newView(ctx context.Context, client kubernetes.Interface) (*View, error) {
 	core := factory.Core().V1()
 	v := &View{
 		Nodes: core.Nodes().Lister(), Pods: core.Pods().Lister(), Events: core.Events().Lister(),
+		nodes:   core.Nodes().Informer(),
 		changed: make(chan struct{}),
 	}
 	handler := cache.ResourceEventHandlerFuncs{
@@ -39,7 +42,7 @@ func newView(ctx context.Context, client kubernetes.Interface) (*View, error) {
 		DeleteFunc: func(any) { v.wake() },
 	}
 	for _, informer := range []cache.SharedIndexInformer{
-		core.Nodes().Informer(), core.Pods().Informer(), core.Events().Informer(),
+		v.nodes, core.Pods().Informer(), core.Events().Informer(),
 	} {
 		if _, err := informer.AddEventHandler(handler); err != nil {
 			return nil, err
@@ -57,6 +60,9 @@ func (v *View) wake() {
 	v.changed = make(chan struct{})
 }
 
+// ErrFinal, in a condition's answer, says that waiting is no use.
+var ErrFinal = errors.New("this will not change any more")
+
 // Until returns nil as soon as the condition does. When the context ends
 // first, the error holds the condition's last answer: what is still missing.
 func (v *View) Until(ctx context.Context, what string, condition func() error) error {
@@ -68,6 +74,9 @@ func (v *View) Until(ctx context.Context, what string, condition func() error) e
 		if missing == nil {
 			return nil
 		}
+		if errors.Is(missing, ErrFinal) {
+			return fmt.Errorf("waited for %s: %w", what, missing)
+		}
 		select {
 		case <-changed:
 		case <-ctx.Done():
@@ -76,5 +85,16 @@ func (v *View) Until(ctx context.Context, what string, condition func() error) e
 	}
 }
 
-// Node returns the node object.
-func (v *View) Node(name string) (*corev1.Node, error) { return v.Nodes.Get(name) }
+// EachNode calls the function with the node as it is and with each version of
+// it that follows, none left out, until the returned function is called. A
+// condition of Until is asked again after each call.
+func (v *View) EachNode(see func(*corev1.Node)) (stop func(), err error) {
+	tell := func(object any) {
+		see(object.(*corev1.Node))
+		v.wake()
+	}
+	registration, err := v.nodes.AddEventHandler(cache.ResourceEventHandlerFuncs{
+		AddFunc: tell, UpdateFunc: func(_, object any) { tell(object) },
+	})
+	return func() { _ = v.nodes.RemoveEventHandler(registration) }, err
+}
