@@ -37,9 +37,9 @@ TenantProcess::TenantProcess(const RunDir& run_dir, const Options& options) {
   int in[2], out[2];
   if (pipe2(in, O_CLOEXEC) != 0 || pipe2(out, O_CLOEXEC) != 0) abort();
   err_ = memfd_create("errors", MFD_CLOEXEC);
-  std::vector<std::string> env = {
-      std::string("LD_PRELOAD=") + RONDO_TEST_LIBRONDO,
-      "RONDO_RUN_DIR=" + run_dir.path(), "PATH=/usr/bin:/bin"};
+  std::vector<std::string> env = {"LD_PRELOAD=" + options.preload,
+                                  "RONDO_RUN_DIR=" + run_dir.path(),
+                                  "PATH=/usr/bin:/bin"};
   if (!options.clear_slots) env.push_back("RONDO_SLOTS=" + options.slots);
   for (const auto& [name, value] : options.env) {
     env.push_back(name + "=" + value);

@@ -34,6 +34,7 @@ class TenantProcess {
  public:
   struct Options {
     std::string program = RONDO_TEST_TENANT;
+    std::string preload = RONDO_TEST_LIBRONDO;
     std::vector<std::string> args;
     std::string slots = std::string(kGpu) + "::0";
     std::map<std::string, std::string> env;  // besides what injection sets
