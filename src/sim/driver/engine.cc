@@ -77,6 +77,15 @@ void Engine::Submit(GroupId group, uint32_t channel, const Work& work) {
   Wake();
 }
 
+void Engine::ResetChannel(GroupId group, uint32_t channel) {
+  const auto at = groups_.find(group);
+  if (at == groups_.end() || channel >= kChannels) return;
+  const bool on_engine = current_ == group && phase_ == Phase::kRunning &&
+                         at->second.channel == channel;
+  at->second.channels[channel] = Channel{};
+  if (on_engine) Leave();
+}
+
 // A condition on the channel itself always holds: its entries go in order.
 bool Engine::Ready(const Group& group, uint32_t channel) const {
   const Channel& c = group.channels[channel];

@@ -78,6 +78,8 @@ class Engine {
                   bool at_slice_end = false);
 
   void Submit(GroupId group, uint32_t channel, const Work& work);
+  // Empties the channel and counts its entries from 0 again.
+  void ResetChannel(GroupId group, uint32_t channel);
 
   int64_t now() const { return now_; }
   // When the next thing happens by itself; kNever when all is idle.
