@@ -65,6 +65,7 @@ class Node {
   std::string library_path() const;
 
   int gpu_count() const;
+  const NodeState& state() const { return *state_; }
   // InvalidArgument for an index that is not there.
   absl::StatusOr<std::string> Uuid(int gpu) const;
   // What text names: the index of a GPU, or the UUID of a GPU or MIG device.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sim/sim_command.h"
 
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -14,6 +15,7 @@
 #include "absl/strings/str_format.h"
 #include "base/file.h"
 #include "base/status.h"
+#include "sim/driver/node_driver.h"
 #include "sim/models.h"
 #include "sim/node.h"
 #include "sim/profile.h"
@@ -101,13 +103,31 @@ int Process(Options options) {
   return status.ok() ? kExitOk : Fail(status);
 }
 
-// Points the loader and the library at the node, for the program to come.
+// Points the loader and the libraries at the node, for the program to come.
 void SetEnvironment(const Node& node) {
-  std::string path = std::filesystem::path(node.library_path()).parent_path();
-  if (const char* before = getenv("LD_LIBRARY_PATH"); before && *before)
-    absl::StrAppend(&path, ":", before);
-  setenv("LD_LIBRARY_PATH", path.c_str(), 1);
-  setenv(kStateVariable, node.dir().c_str(), 1);
+  const auto now = [](const char* name) {
+    const char* const value = getenv(name);
+    return std::string(value == nullptr ? "" : value);
+  };
+  for (const auto& [name, value] :
+       driver::Environment(node, now("LD_LIBRARY_PATH"), now("LD_PRELOAD")))
+    setenv(name.c_str(), value.c_str(), 1);
+}
+
+// Runs the driver of a staged node until told to end.
+int Drive(const Options& options) {
+  sigset_t end;
+  sigemptyset(&end);
+  for (const int signal : {SIGINT, SIGTERM}) sigaddset(&end, signal);
+  sigprocmask(SIG_BLOCK, &end, nullptr);
+  const absl::StatusOr<Node> node = OpenNode(options.state);
+  if (!node.ok()) return Fail(node.status());
+  const auto driver = driver::NodeDriver::Start(node->dir());
+  if (!driver.ok()) return Fail(driver.status());
+  std::cout << "The driver of " << node->dir() << " runs." << std::endl;
+  int signal = 0;
+  sigwait(&end, &signal);
+  return kExitOk;
 }
 
 int Stage(const Options& options, char** command) {
@@ -128,6 +148,8 @@ int Stage(const Options& options, char** command) {
   const absl::StatusOr<Node> node = Node::Create(options.profile, dir);
   if (!node.ok()) return Fail(node.status());
   if (command != nullptr) {
+    const auto driver = driver::NodeDriver::Start(dir);
+    if (!driver.ok()) return Fail(driver.status());
     SetEnvironment(*node);
     return RunProgram(command);
   }
@@ -148,6 +170,9 @@ void AddOptions(CLI::App* app, Options* o) {
   app->require_subcommand(0, 1);
   app->add_subcommand("list", "print the GPU models");
 
+  app->add_subcommand("driver", "run the kernel driver of a staged node")
+      ->add_option("--state", o->state,
+                   "the node; else that of $RONDO_SIM_STATE");
   CLI::App* fault = app->add_subcommand("fault", "break or mend a GPU");
   CLI::App* process =
       app->add_subcommand("process", "put a process on a GPU, or remove it");
@@ -193,6 +218,7 @@ int SimCommand(int argc, char** argv) {
     return code == 0 ? kExitOk : kExitUsage;
   }
   if (app.got_subcommand("list")) return List();
+  if (app.got_subcommand("driver")) return Drive(options);
   if (app.got_subcommand("fault")) return Fault(options);
   if (app.got_subcommand("process")) return Process(options);
   return Stage(options, command);

@@ -12,6 +12,7 @@
 #include "absl/strings/str_format.h"
 #include "base/file.h"
 #include "base/status.h"
+#include "sim/driver/node_driver.h"
 #include "sim/layout.h"
 
 extern "C" {
@@ -120,6 +121,7 @@ absl::Status StageNode(const NodeState& state, const std::string& dir) {
   RONDO_RETURN_IF_ERROR(MakeDirectories(lib));
   RONDO_RETURN_IF_ERROR(WriteFileAtomically(
       absl::StrCat(lib, "/", kLibraryName), NvmlLibrary(), 0755));
+  RONDO_RETURN_IF_ERROR(driver::StageLibraries(lib));
   RONDO_RETURN_IF_ERROR(StageDevices(state, absl::StrCat(dir, "/dev")));
   const std::string caps = absl::StrCat(dir, "/proc/driver/nvidia-caps");
   RONDO_RETURN_IF_ERROR(MakeDirectories(caps));

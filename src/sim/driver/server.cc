@@ -2,6 +2,7 @@
 #include "sim/driver/server.h"
 
 #include <fcntl.h>
+#include <signal.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -92,8 +93,13 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(Options options) {
   for (const std::string& device : server->options_.devices)
     RONDO_RETURN_IF_ERROR(server->Listen(device));
   server->loop_.RunAfter(kLoadPeriod, [s = server.get()] { s->MeasureLoad(); });
+  // Signals are for the program around it.
+  sigset_t all, before;
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &before);
   server->pacer_thread_ = std::thread([s = server.get()] { s->pacer_->Run(); });
   server->loop_thread_ = std::thread([s = server.get()] { s->loop_.Run(); });
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
   return server;
 }
 
