@@ -108,8 +108,7 @@ config::Getenv Environment(const std::optional<config::Selection>& selection,
   };
 }
 
-CheckedConfig CheckOne(const Input::Item& item, const Input& input,
-                       const CheckOptions& options) {
+CheckedConfig CheckOne(const Input::Item& item, const Input& input) {
   CheckedConfig checked;
   checked.file = item.source->file;
   checked.kind = Kind(*item.source, item.document.kind);
@@ -120,16 +119,22 @@ CheckedConfig CheckOne(const Input::Item& item, const Input& input,
       item.document.text, {}, Environment(input.selection, item.document));
   checked.plan = std::move(result.plan);
   checked.problems = std::move(result.problems);
-  if (checked.plan) {
-    checked.groups = options.node ? options.node->groups
-                                  : config::SmallestNode(*checked.plan);
-    for (Problem& problem :
-         config::CheckOnNode(*checked.plan, checked.groups)) {
-      checked.problems.push_back(std::move(problem));
-    }
-  }
   config::MoveToFile(item.document, checked.problems);
   return checked;
+}
+
+// A config that the node does not use is judged on a node that suits it.
+void CheckDevices(const Document& document, const CheckOptions& options,
+                  CheckedConfig& checked) {
+  if (!checked.plan) return;
+  checked.on_node = options.node && checked.chosen;
+  checked.groups = checked.on_node ? options.node->groups
+                                   : config::SmallestNode(*checked.plan);
+  std::vector<Problem> problems =
+      config::CheckOnNode(*checked.plan, checked.groups);
+  config::MoveToFile(document, problems);
+  checked.problems.insert(checked.problems.end(), problems.begin(),
+                          problems.end());
 }
 
 // A ClusterPolicy, or Helm values that only name a ConfigMap: no config, but
@@ -201,11 +206,19 @@ config::ChoiceInput MakeChoice(const Input& input,
   return choice;
 }
 
-void AddChoiceProblem(CheckReport& report, absl::string_view message) {
-  report.configs.front().problems.push_back(
-      config::MakeProblem(Code::kChoice, 0, 0, std::string(message),
-                          "set the node's label, a default or the name of a "
-                          "config accordingly"));
+// An entry for the config that was asked for and does not exist.
+void AddChoiceProblem(const config::ChoiceInput& choice,
+                      const std::string& message, CheckReport& report) {
+  CheckedConfig missing;
+  missing.file = report.configs.front().file;
+  missing.kind = report.configs.front().kind;
+  missing.name = report.configs.front().name;
+  missing.key = choice.label.empty() ? choice.default_key : choice.label;
+  missing.nvidia.error = message;
+  missing.problems.push_back(config::MakeProblem(
+      Code::kChoice, 0, 0, message,
+      "set the node's label, the default or the name of a config accordingly"));
+  report.configs.push_back(std::move(missing));
 }
 
 // Which config the node uses. A single bare config needs no choice.
@@ -217,7 +230,9 @@ void Choose(const Input& input, const CheckOptions& options,
     // Without a node only the default can be wrong.
     if (choice.default_key.empty() || choice.keys.empty()) return;
     auto chosen = config::ChooseConfig(choice);
-    if (!chosen.ok()) AddChoiceProblem(report, chosen.status().message());
+    if (!chosen.ok()) {
+      AddChoiceProblem(choice, std::string(chosen.status().message()), report);
+    }
     return;
   }
   if (choice.keys.empty()) {
@@ -232,7 +247,7 @@ void Choose(const Input& input, const CheckOptions& options,
   auto chosen = config::ChooseConfig(choice);
   if (!chosen.ok()) {
     report.why = std::string(chosen.status().message());
-    AddChoiceProblem(report, report.why);
+    AddChoiceProblem(choice, report.why, report);
     return;
   }
   report.why = chosen->why;
@@ -266,6 +281,7 @@ void Compare(const CheckOptions& options, CheckReport& report) {
 }
 
 void Finish(const CheckOptions& options, CheckedConfig& checked) {
+  config::SortByPlace(checked.problems);
   if (options.strict) config::MakeStrict(checked.problems);
   checked.ok = !config::HasErrors(checked.problems);
   if (checked.ok) {
@@ -321,7 +337,7 @@ CheckReport Check(const std::vector<Source>& sources,
   CheckReport report;
   bool values_hold_configs = false;
   for (const Input::Item& item : input.items) {
-    report.configs.push_back(CheckOne(item, input, options));
+    report.configs.push_back(CheckOne(item, input));
     values_hold_configs =
         values_hold_configs || item.document.kind == InputKind::kHelmValues;
   }
@@ -332,6 +348,9 @@ CheckReport Check(const std::vector<Source>& sources,
   }
   AddManifestProblems(input, report);
   Choose(input, options, report);
+  for (size_t i = 0; i < input.items.size(); ++i) {
+    CheckDevices(input.items[i].document, options, report.configs[i]);
+  }
   if (options.compare) Compare(options, report);
   for (CheckedConfig& checked : report.configs) Finish(options, checked);
   return report;

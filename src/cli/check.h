@@ -49,6 +49,7 @@ struct CheckedConfig {
   config::NvidiaVerdict nvidia;
   std::optional<config::Plan> plan;
   config::DeviceGroups groups;  // of the node, or the smallest that would do
+  bool on_node = false;         // they are those of the node
   std::vector<config::Advertised> advertise;
   std::vector<config::Problem> problems;
   bool chosen = false;  // with a node: this is the config it uses

@@ -45,7 +45,7 @@ void Line(std::ostream& out, absl::string_view label, absl::string_view text) {
 }
 
 // "nvidia.com/gpu 16 (4 GPUs)"
-std::string AdvertiseText(const CheckedConfig& checked, bool node_known) {
+std::string AdvertiseText(const CheckedConfig& checked) {
   std::vector<std::string> parts;
   for (const config::Advertised& advertised : checked.advertise) {
     parts.push_back(
@@ -56,7 +56,7 @@ std::string AdvertiseText(const CheckedConfig& checked, bool node_known) {
     devices.push_back(absl::StrCat(group.count, " ", name));
   }
   return absl::StrCat(parts.empty() ? "nothing" : absl::StrJoin(parts, ", "),
-                      node_known ? " (the node has " : " (on a node with ",
+                      checked.on_node ? " (the node has " : " (on a node with ",
                       absl::StrJoin(devices, ", "), ")");
 }
 
@@ -104,10 +104,9 @@ Json Effective(const config::Plan& plan) {
   return Json::parse(config::RunningWithConfigJson(plan, 0));
 }
 
-void PrintPlan(const CheckedConfig& checked, bool node_known,
-               std::ostream& out) {
+void PrintPlan(const CheckedConfig& checked, std::ostream& out) {
   Line(out, "shares", SharingText(*checked.plan));
-  Line(out, "advertises", AdvertiseText(checked, node_known));
+  Line(out, "advertises", AdvertiseText(checked));
   Json effective = Effective(*checked.plan);
   Json defaults = Effective(config::Plan());
   std::vector<std::string> flags;
@@ -123,12 +122,10 @@ void PrintPlan(const CheckedConfig& checked, bool node_known,
 
 void PrintNvidia(const CheckedConfig& checked, std::ostream& out) {
   if (!checked.nvidia.ok) {
-    Line(out, "nvidia", absl::StrCat("refused: ", checked.nvidia.error));
+    Line(out, "nvidia", absl::StrCat("refuses: ", checked.nvidia.error));
     return;
   }
-  Line(out, "nvidia",
-       absl::StrCat(checked.ok ? "ok, " : "ok (differs), ",
-                    checked.nvidia.strategy));
+  Line(out, "nvidia", absl::StrCat("accepts: ", checked.nvidia.strategy));
   for (const std::string& warning : checked.nvidia.warnings) {
     Line(out, "", warning);
   }
@@ -209,7 +206,7 @@ void PrintText(const CheckReport& report, const CheckOptions& options,
     const CheckedConfig& checked = report.configs[i];
     if (i > 0) out << "\n";
     out << Title(checked) << ": " << (checked.ok ? "ok" : "REFUSED") << "\n";
-    if (checked.plan) PrintPlan(checked, options.node.has_value(), out);
+    if (checked.plan) PrintPlan(checked, out);
     if (checked.kind != "clusterpolicy" && checked.kind != "unknown") {
       PrintNvidia(checked, out);
     }

@@ -138,14 +138,16 @@ void CompareRondo(const RondoOptions& from, const RondoOptions& to,
          "for running pods too: a pod over a lower limit keeps what it has and "
          "gets no more"});
   }
-  if (from.period != to.period || from.turn != to.turn) {
-    changes.push_back(
-        {absl::StrCat("rondo.period ", FormatDuration(from.period), " -> ",
-                      FormatDuration(to.period), ", turn ",
-                      FormatDuration(from.turn), " -> ",
-                      FormatDuration(to.turn)),
-         "for running pods too, at once"});
-  }
+  const auto duration = [&](absl::string_view key,
+                            std::chrono::microseconds before,
+                            std::chrono::microseconds after) {
+    if (before == after) return;
+    changes.push_back({absl::StrCat("rondo.", key, ": ", FormatDuration(before),
+                                    " -> ", FormatDuration(after)),
+                       "for running pods too, at once"});
+  };
+  duration("period", from.period, to.period);
+  duration("turn", from.turn, to.turn);
 }
 
 }  // namespace

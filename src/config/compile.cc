@@ -192,15 +192,6 @@ Plan MakePlan(const Spec& spec, const Overrides& overrides,
   return plan;
 }
 
-bool Earlier(const Problem& a, const Problem& b) {
-  // Problems without a place come last.
-  const auto place = [](const Problem& p) {
-    return std::make_pair(p.line > 0 ? p.line : std::numeric_limits<int>::max(),
-                          p.column);
-  };
-  return place(a) < place(b);
-}
-
 }  // namespace
 
 CompileResult Compile(absl::string_view text, const Overrides& overrides,
@@ -223,7 +214,7 @@ CompileResult Compile(absl::string_view text, const Overrides& overrides,
   }
   const Spec spec = DecodeSpec(*parsed.documents[0], result.problems);
   Plan plan = MakePlan(spec, overrides, getenv, result.problems);
-  std::stable_sort(result.problems.begin(), result.problems.end(), Earlier);
+  SortByPlace(result.problems);
   if (HasErrors(result.problems)) return result;
   plan.hash = Hash(text);
   result.plan = std::move(plan);

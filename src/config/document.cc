@@ -174,7 +174,26 @@ class Reader {
              "it",
              "keep one of them"));
     }
+    CheckFallbacks(selection, map);
     AddAll(InputKind::kHelmValues, "", map);
+  }
+
+  // The chart wants to be sure that every node gets some config.
+  void CheckFallbacks(const Selection& selection, const Node* map) {
+    if (map == nullptr || !selection.default_key.empty()) return;
+    for (const std::string& strategy : selection.fallbacks) {
+      if (strategy == "empty" ||
+          (strategy == "named" && map->Find("default") != nullptr) ||
+          (strategy == "single" && map->entries.size() == 1)) {
+        return;
+      }
+    }
+    documents.problems.push_back(At(
+        Code::kOperator, *map,
+        "no config applies to a node without a label: NVIDIA's chart refuses "
+        "these values",
+        "set config.default, call a config default, or add the fallback "
+        "strategy empty; Rondo also takes the key that names the GPU model"));
   }
 
   // Starts a selection with the variables that the operator sets.

@@ -3,6 +3,7 @@
 #include "config/problem.h"
 
 #include <algorithm>
+#include <tuple>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -55,6 +56,15 @@ bool HasErrors(const std::vector<Problem>& problems) {
   return std::any_of(problems.begin(), problems.end(), [](const Problem& p) {
     return p.severity == Severity::kError;
   });
+}
+
+void SortByPlace(std::vector<Problem>& problems) {
+  const auto place = [](const Problem& p) {
+    return std::make_tuple(p.line == 0, p.line, p.column);
+  };
+  std::stable_sort(
+      problems.begin(), problems.end(),
+      [&](const Problem& a, const Problem& b) { return place(a) < place(b); });
 }
 
 void MakeStrict(std::vector<Problem>& problems) {

@@ -86,6 +86,9 @@ Problem MakeProblem(Code code, int line, int column, std::string message,
 
 bool HasErrors(const std::vector<Problem>& problems);
 
+// By line and column; those without a place last.
+void SortByPlace(std::vector<Problem>& problems);
+
 // Warnings become errors (`--strict`); infos stay.
 void MakeStrict(std::vector<Problem>& problems);
 
