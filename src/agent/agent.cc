@@ -170,8 +170,8 @@ bool Agent::Impl::WatchLabel() {
     values[name] = OrEmpty(getenv_(name));
     return values[name].c_str();
   });
-  absl::StatusOr<std::unique_ptr<kube::ApiClient>> client = cluster.status();
-  if (cluster.ok()) client = kube::ApiClient::Create(*cluster);
+  absl::StatusOr<std::unique_ptr<kube::ApiClient>> client =
+      cluster.ok() ? kube::ApiClient::Create(*cluster) : cluster.status();
   if (!client.ok()) {
     LogWarning("labels of node ", options_.node_name,
                " cannot be read: ", client.status().message());
