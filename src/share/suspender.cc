@@ -126,8 +126,9 @@ void Suspender::ReadBytes(const std::string& gpu_uuid,
                           std::vector<uint32_t> pids, BytesDone done) {
   Enqueue([this, gpu_uuid, pids = std::move(pids), done = std::move(done)] {
     const absl::StatusOr<const rm::Gpu*> gpu = FindGpu(gpu_uuid);
-    absl::StatusOr<std::map<uint32_t, uint64_t>> bytes = gpu.status();
-    if (gpu.ok()) bytes = rm::PidBytes(*client_, **gpu, pids);
+    using Bytes = absl::StatusOr<std::map<uint32_t, uint64_t>>;
+    Bytes bytes = gpu.ok() ? rm::PidBytes(*client_, **gpu, pids)
+                           : Bytes(gpu.status());
     Answer([done, bytes = std::move(bytes)] { done(bytes); });
   });
 }

@@ -1,0 +1,270 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The whole of src/share over real sockets, with scripted shims and a driver
+// behind rm::System.
+#include "share/share.h"
+
+#include "base/file.h"
+#include "base/log.h"
+#include "gtest/gtest.h"
+#include "rm/test_driver.h"
+#include "share/test_shim.h"
+
+namespace rondo::share {
+namespace {
+
+using std::chrono::milliseconds;
+
+constexpr char kGpu[] = "GPU-0";
+constexpr uint32_t kTiny = 200;
+
+// A tenant of one process with one channel group: answers slices at once.
+struct Tenant {
+  explicit Tenant(EventLoop& loop) : shim(&loop) {}
+
+  bool Attach(const std::string& path, uint32_t client) {
+    this->client = client;
+    return shim.Connect(path) && shim.Hello() &&
+           shim.Channels(client, {0x10, 0x11});
+  }
+  void Pump() {
+    char buffer[wire::kMaxMessage];
+    for (;;) {
+      const ssize_t n = recv(shim.fd(), buffer, sizeof(buffer), MSG_DONTWAIT);
+      if (n <= 0) return;
+      wire::Slice slice;
+      wire::PolicyChange change;
+      if (wire::Read(buffer, n, &slice)) {
+        slice_us = slice.us;
+        if (answers) shim.Applied(slice);
+      }
+      if (wire::Read(buffer, n, &change)) policy = change.policy;
+    }
+  }
+
+  TestShim shim;
+  uint32_t client = 0;
+  uint32_t slice_us = 0;  // last asked for
+  bool answers = true;
+  wire::Policy policy{};
+};
+
+class ShareTest : public testing::Test {
+ protected:
+  ShareTest() : dir_(*TempDir::Create()) { SetLogLevel(LogLevel::kOff); }
+  ~ShareTest() override { SetLogLevel(LogLevel::kInfo); }
+
+  void Start() {
+    ShareOptions options;
+    options.run_dir = dir_.path();
+    options.replay_window = milliseconds(20);
+    options.audit_interval = milliseconds(10);
+    auto share = Share::Create(loop_, RealClock(), driver_, options);
+    ASSERT_TRUE(share.ok()) << share.status();
+    share_ = *std::move(share);
+    ASSERT_TRUE(share_->Configure(config_).ok());
+  }
+  void AddSlot(TenantSpec tenant, uint64_t limit = 1000) {
+    SlotSpec spec;
+    spec.gpu_uuid = kGpu;
+    spec.replica = static_cast<int>(config_.slots.size());
+    spec.limit_bytes = limit;
+    spec.memory = config::MemoryMode::kEnforce;
+    spec.tenant = tenant;
+    config_.slots.push_back(spec);
+  }
+  Tenant& Attach(int slot) {
+    tenants_.push_back(std::make_unique<Tenant>(loop_));
+    EXPECT_TRUE(tenants_.back()->Attach(
+        dir_.path() + "/" + config_.slots[slot].folder() + "/agent.sock",
+        0xc1d00010 + static_cast<uint32_t>(tenants_.size())));
+    return *tenants_.back();
+  }
+  bool Off(const Tenant& t) { return driver_.IsSuspended(t.client, 0x10); }
+  // How many could run on a tiny slice right now.
+  int TinyRunnable() {
+    int count = 0;
+    for (const auto& t : tenants_)
+      count += t->slice_us != 0 && t->slice_us < kTiny && !Off(*t);
+    return count;
+  }
+  bool Until(const std::function<bool()>& done) {
+    return RunUntil(loop_, [&] {
+      for (const auto& t : tenants_) t->Pump();
+      EXPECT_LE(TinyRunnable(), 1);
+      return done();
+    });
+  }
+  SlotStats Slot(int i) { return share_->Snapshot().slots[i]; }
+
+  TempDir dir_;
+  rm::TestDriver driver_;
+  EventLoop loop_;
+  ShareConfig config_;
+  std::unique_ptr<Share> share_;
+  std::vector<std::unique_ptr<Tenant>> tenants_;
+};
+
+TEST_F(ShareTest, StandardTenantsGetSlicesByWeightAndLiveChanges) {
+  AddSlot({.weight = 3});
+  AddSlot({.weight = 1});
+  Start();
+  Tenant& a = Attach(0);
+  Tenant& b = Attach(1);
+  ASSERT_TRUE(
+      Until([&] { return a.slice_us == 30'000 && b.slice_us == 10'000; }));
+  ASSERT_TRUE(Until([&] { return Slot(0).slice_us == 30'000u; }));
+  EXPECT_EQ(Slot(0).processes.size(), 1u);
+  EXPECT_EQ(Slot(0).cls, "standard");
+  EXPECT_TRUE(Slot(0).governed);
+
+  ASSERT_TRUE(share_
+                  ->SetTenant(config_.slots[1].id(),
+                              {.cls = TenantClass::kBatch, .weight = 3}, 2000)
+                  .ok());
+  ASSERT_TRUE(
+      Until([&] { return a.slice_us == 20'000 && b.slice_us == 20'000; }));
+  ASSERT_TRUE(Until([&] { return b.policy.limit == 2000; }));
+  EXPECT_EQ(b.policy.cls, wire::Class::kBatch);
+  EXPECT_TRUE(b.shim.Reserve(1, 2000));
+  EXPECT_TRUE(absl::IsNotFound(share_->SetTenant("nobody", {}, {})));
+}
+
+TEST_F(ShareTest, BatchTenantsTakeTurnsBesideALatencyTenant) {
+  AddSlot({.cls = TenantClass::kLatency});
+  for (int i = 0; i < 3; ++i) AddSlot({.cls = TenantClass::kBatch});
+  config_.turn = milliseconds(30);
+  Start();
+  // Somebody tells who runs, or tiny slices would not be used.
+  const auto report = [&] {
+    share_->OnActivity(kGpu, Activity::Source::kSwitchLog, milliseconds(1),
+                       {{.pid = 1, .busy_us = 0}});
+  };
+  Tenant& latency = Attach(0);
+  for (int i = 1; i <= 3; ++i) Attach(i);
+  std::set<int> held;
+  ASSERT_TRUE(Until([&] {
+    report();
+    int off = 0;
+    for (int i = 1; i <= 3; ++i) off += Off(*tenants_[i]);
+    for (int i = 1; i <= 3; ++i)
+      if (off == 2 && !Off(*tenants_[i]) && tenants_[i]->slice_us == 20)
+        held.insert(i);
+    return held.size() == 3;
+  })) << "each has had its turn, alone and on a tiny slice";
+  EXPECT_TRUE(Until([&] { return latency.slice_us == 20'000; }));
+  EXPECT_FALSE(Off(latency));
+  EXPECT_GT(Slot(1).suspensions, 0u);
+
+  // The latency tenant leaves: all run, on slices that are long.
+  latency.shim.Close();
+  ASSERT_TRUE(Until([&] {
+    int good = 0;
+    for (int i = 1; i <= 3; ++i)
+      good += !Off(*tenants_[i]) && tenants_[i]->slice_us > kTiny;
+    return good == 3;
+  }));
+}
+
+TEST_F(ShareTest, AStuckShimHoldsNobodyUp) {
+  AddSlot({.cls = TenantClass::kLatency});
+  for (int i = 0; i < 2; ++i) AddSlot({.cls = TenantClass::kBatch});
+  config_.turn = milliseconds(30);
+  Start();
+  Attach(0);
+  Tenant& stuck = Attach(1);
+  stuck.answers = false;
+  Tenant& other = Attach(2);
+  bool stuck_ran = false, other_ran = false;
+  ASSERT_TRUE(Until([&] {
+    share_->OnActivity(kGpu, Activity::Source::kSwitchLog, milliseconds(1), {});
+    stuck_ran |= Off(other) && !Off(stuck);
+    other_ran |= Off(stuck) && !Off(other);
+    return stuck_ran && other_ran;
+  }));
+}
+
+TEST_F(ShareTest, WithoutADriverMemoryIsStillKeptAndTheStatsSayWhy) {
+  driver_.absent = true;
+  AddSlot({.cls = TenantClass::kLatency});
+  AddSlot({.cls = TenantClass::kBatch});
+  AddSlot({.cls = TenantClass::kBatch});
+  Start();
+  for (int i = 0; i < 3; ++i) Attach(i);
+  EXPECT_TRUE(tenants_[0]->shim.Reserve(1, 1000));
+  EXPECT_FALSE(tenants_[0]->shim.Reserve(2, 1));
+  ASSERT_TRUE(Until([&] { return !Slot(1).governed || !Slot(2).governed; }));
+  const ShareStats stats = share_->Snapshot();
+  EXPECT_FALSE(stats.gpus[0].suspender_ready);
+  EXPECT_NE(stats.gpus[0].suspender_problem, "");
+  EXPECT_EQ(stats.slots[0].denials, 1u);
+  EXPECT_FALSE(stats.slots[0].audit_difference_bytes.has_value());
+}
+
+TEST_F(ShareTest, TheAuditFindsWhatTheLedgerDoesNotKnow) {
+  AddSlot({});
+  Start();
+  Tenant& tenant = Attach(0);
+  EXPECT_TRUE(tenant.shim.Reserve(1, 600));
+  const auto driver_says = [&](uint64_t bytes) {
+    std::lock_guard lock(driver_.mutex);
+    driver_.pid_bytes[getpid()] = bytes;
+  };
+  driver_says(600);
+  ASSERT_TRUE(Until([&] { return Slot(0).audit_difference_bytes == 0; }));
+  EXPECT_EQ(Slot(0).processes[0].driver_bytes, 600u);
+  EXPECT_EQ(Slot(0).audit_alarms, 0u);
+  driver_says(700);
+  ASSERT_TRUE(Until([&] { return Slot(0).audit_alarms == 1; }));
+  EXPECT_EQ(Slot(0).audit_difference_bytes, 100);
+}
+
+TEST_F(ShareTest, AConfigChangeKeepsConnectionsOfSlotsThatStay) {
+  AddSlot({});
+  AddSlot({});
+  Start();
+  Tenant& stays = Attach(0);
+  Tenant& goes = Attach(1);
+  EXPECT_TRUE(stays.shim.Reserve(1, 500));
+  config_.slots.pop_back();
+  config_.slots[0].limit_bytes = 800;
+  ASSERT_TRUE(share_->Configure(config_).ok());
+  ASSERT_TRUE(Until([&] { return stays.policy.limit == 800; }));
+  EXPECT_FALSE(stays.shim.Reserve(2, 301));
+  EXPECT_TRUE(stays.shim.Reserve(2, 300));
+  char byte;
+  ASSERT_TRUE(
+      Until([&] { return recv(goes.shim.fd(), &byte, 1, MSG_DONTWAIT) == 0; }));
+  EXPECT_EQ(share_->Snapshot().slots.size(), 1u);
+}
+
+TEST_F(ShareTest, ANewAgentLearnsFromThoseWhoHold) {
+  AddSlot({});
+  Start();
+  EXPECT_TRUE(Attach(0).shim.Reserve(1, 700));
+  share_.reset();
+  Start();
+  TestShim again(&loop_);
+  ASSERT_TRUE(again.Connect(dir_.path() + "/GPU-0-0/agent.sock"));
+  ASSERT_TRUE(again.Hello(/*held=*/1));
+  EXPECT_TRUE(again.SendReserve(1, 700, /*held=*/true));
+  EXPECT_FALSE(again.Reserve(2, 301));
+  EXPECT_TRUE(again.Reserve(2, 300));
+}
+
+TEST_F(ShareTest, TellsHowOftenReportsAreWanted) {
+  AddSlot({.cls = TenantClass::kLatency});
+  for (int i = 0; i < 2; ++i) AddSlot({.cls = TenantClass::kBatch});
+  Start();
+  std::chrono::microseconds rate{0};
+  share_->OnSampleRate([&](const std::string& gpu, auto interval) {
+    EXPECT_EQ(gpu, kGpu);
+    rate = interval;
+  });
+  EXPECT_GE(rate, milliseconds(50));
+  for (int i = 0; i < 3; ++i) Attach(i);
+  EXPECT_TRUE(Until([&] { return rate <= milliseconds(5); }));
+}
+
+}  // namespace
+}  // namespace rondo::share
