@@ -18,7 +18,8 @@ bool Armed() { return g_shim.armed.load(std::memory_order_acquire); }
 }  // namespace rondo::shim
 
 #define RONDO_HOOK(name, result, parameters, arguments) \
-  extern "C" __attribute__((visibility("default"))) result name parameters;
+  extern "C" __attribute__((visibility("default")))     \
+  result name parameters noexcept;
 #include "shim/hooks.inc"
 #undef RONDO_HOOK
 
@@ -26,7 +27,7 @@ using rondo::shim::Armed;
 using rondo::shim::g_shim;
 using rondo::shim::Next;
 
-int ioctl(int fd, unsigned long request, void* arg) {
+int ioctl(int fd, unsigned long request, void* arg) noexcept {
   const auto number = static_cast<uint32_t>(request);
   if (rondo::rm::RequestType(number) == rondo::rm::kIoctlType) {
     const int result = rondo::shim::OnDriverIoctl(&g_shim, fd, request, arg);
@@ -43,20 +44,20 @@ int ioctl(int fd, unsigned long request, void* arg) {
 }
 
 void* mmap(void* addr, size_t length, int prot, int flags, int fd,
-           long offset) {
+           long offset) noexcept {
   if (!Armed()) return Next::mmap(addr, length, prot, flags, fd, offset);
   return rondo::shim::OnMmap(&g_shim, &Next::mmap, addr, length, prot, flags,
                              fd, offset);
 }
 
 void* mmap64(void* addr, size_t length, int prot, int flags, int fd,
-             long offset) {
+             long offset) noexcept {
   if (!Armed()) return Next::mmap64(addr, length, prot, flags, fd, offset);
   return rondo::shim::OnMmap(&g_shim, &Next::mmap64, addr, length, prot, flags,
                              fd, offset);
 }
 
-int munmap(void* addr, size_t length) {
+int munmap(void* addr, size_t length) noexcept {
   if (!Armed()) return Next::munmap(addr, length);
   return rondo::shim::OnMunmap(&g_shim, addr, length);
 }
