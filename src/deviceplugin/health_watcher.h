@@ -31,7 +31,7 @@ class HealthWatcher {
   // no thread.
   HealthWatcher(nvml::Backend& backend, const Clock& clock, XidFilter filter,
                 Health::Options options, std::function<void()> on_change);
-  // Waits for the NVML call under way, at most kWait when the driver answers.
+  // Waits for the NVML call under way: kWait at most, if the driver answers.
   ~HealthWatcher();
   HealthWatcher(const HealthWatcher&) = delete;
   HealthWatcher& operator=(const HealthWatcher&) = delete;
