@@ -58,7 +58,7 @@ class Card : public Engine::Observer {
     if (tag == 1) {
       latencies.push_back(at - asked_);
       // Requests drift against the slices, as those of a real client do.
-      jitter_ = (jitter_ * 29 + 17) % 1009;
+      jitter_ = (jitter_ * 1103 + 2521) % 7001;
       next_request_ = at + latency_.think + jitter_ * kUs;
     }
   }
@@ -199,6 +199,16 @@ INSTANTIATE_TEST_SUITE_P(
                     LatencyCase{"Slice1us", 1, 20, 175, 179},
                     LatencyCase{"OneKernel20us", 20, 1, 180, 187}),
     [](const auto& info) { return std::string(info.param.name); });
+
+// What people have without Rondo: every batch tenant's slice comes first.
+TEST(EngineTest, StockLatencyBesideThreeBatchTenants) {
+  Card card;
+  card.AddLatency(9, 2048 * kUs, 94 * kUs, 20, 10 * kMs);
+  for (GroupId id : {1, 2, 3}) card.AddBatch(id, 2048 * kUs, 1000 * kUs);
+  card.RunUntil(20000 * kMs);
+  EXPECT_THAT(card.Percentile(0.5), DoubleNear(5455, 300));
+  EXPECT_THAT(card.Percentile(0.99), DoubleNear(8941, 600));
+}
 
 TEST(EngineTest, SuspendedMidKernelAndResumedLosesNoWork) {
   Card card;

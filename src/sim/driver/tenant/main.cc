@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <deque>
 #include <iostream>
+#include <random>
 #include <string>
 #include <vector>
 
@@ -27,6 +28,7 @@ constexpr char kUsage[] =
   --kernel-us N   length of a kernel alone on the GPU (100)
   --kernels N     kernels of one request (20)
   --think-us N    pause after each request; 0 = the next one is always queued (0)
+  --jitter-us N   the pause is longer by up to so much, differently each time (0)
   --depth N       requests in flight without a pause (3)
   --seconds N     how long (3)
   --warmup N      seconds before that which do not count (0.2)
@@ -39,28 +41,40 @@ constexpr char kUsage[] =
 
 struct Options {
   double kernel_us = 100, kernels = 20, think_us = 0, depth = 3, seconds = 3,
-         warmup = 0.2, memory = 0, chunk = 2, device = 0, turns = 0;
+         warmup = 0.2, memory = 0, chunk = 2, device = 0, turns = 0,
+         jitter_us = 0;
   bool wait = false;
 };
 
 absl::StatusOr<Options> Parse(int argc, char** argv) {
+  constexpr struct {
+    const char* name;
+    double Options::*value;
+  } kNumbers[] = {
+      {"kernel-us", &Options::kernel_us}, {"kernels", &Options::kernels},
+      {"think-us", &Options::think_us},   {"jitter-us", &Options::jitter_us},
+      {"depth", &Options::depth},         {"seconds", &Options::seconds},
+      {"warmup", &Options::warmup},       {"memory", &Options::memory},
+      {"chunk", &Options::chunk},         {"device", &Options::device},
+      {"turns", &Options::turns},
+  };
+  constexpr int kWait = 'w';
+  std::vector<option> table;
+  for (size_t i = 0; i < std::size(kNumbers); ++i)
+    table.push_back({kNumbers[i].name, 1, nullptr, static_cast<int>(i)});
+  table.push_back({"wait", 0, nullptr, kWait});
+  table.push_back({});
   Options o;
-  double* const kValues[] = {&o.kernel_us, &o.kernels, &o.think_us, &o.depth,
-                             &o.seconds,   &o.warmup,  &o.memory,   &o.chunk,
-                             &o.device,    &o.turns};
-  const option kOptions[] = {
-      {"kernel-us", 1, nullptr, 0}, {"kernels", 1, nullptr, 1},
-      {"think-us", 1, nullptr, 2},  {"depth", 1, nullptr, 3},
-      {"seconds", 1, nullptr, 4},   {"warmup", 1, nullptr, 5},
-      {"memory", 1, nullptr, 6},    {"chunk", 1, nullptr, 7},
-      {"device", 1, nullptr, 8},    {"turns", 1, nullptr, 9},
-      {"wait", 0, nullptr, 'w'},    {nullptr, 0, nullptr, 0}};
-  for (int c; (c = getopt_long(argc, argv, "", kOptions, nullptr)) != -1;) {
-    if (c == 'w')
+  for (int c; (c = getopt_long(argc, argv, "", table.data(), nullptr)) != -1;) {
+    if (c == kWait) {
       o.wait = true;
-    else if (c == '?' || !absl::SimpleAtod(optarg, kValues[c]) ||
-             *kValues[c] < 0)
+    } else if (c == '?') {
       return absl::InvalidArgumentError(kUsage);
+    } else {
+      double& value = o.*kNumbers[c].value;
+      if (!absl::SimpleAtod(optarg, &value) || value < 0)
+        return absl::InvalidArgumentError(kUsage);
+    }
   }
   if (optind != argc || o.kernels < 1 || o.depth < 1 || o.chunk <= 0)
     return absl::InvalidArgumentError(kUsage);
@@ -106,8 +120,11 @@ absl::StatusOr<Outcome> Work(const Cuda& cuda, const Spinner& spinner,
   std::deque<Flight> flights;
   std::vector<cuda::Event*> spare;
   const size_t depth = o.think_us > 0 ? 1 : static_cast<size_t>(o.depth);
+  // The same pauses in every run.
+  std::minstd_rand random(1);
+  std::uniform_real_distribution<double> jitter_us(0, o.jitter_us);
   Outcome outcome;
-  int64_t begin = spinner.Now() + static_cast<int64_t>(o.warmup * 1e9);
+  const int64_t begin = spinner.Now() + static_cast<int64_t>(o.warmup * 1e9);
   const int64_t end = begin + static_cast<int64_t>(o.seconds * 1e9);
   for (int64_t now = spinner.Now(); now < end; now = spinner.Now()) {
     while (flights.size() < depth) {
@@ -136,7 +153,8 @@ absl::StatusOr<Outcome> Work(const Cuda& cuda, const Spinner& spinner,
       outcome.latencies_us.push_back((done - flight.asked_ns) / 1e3);
     }
     if (o.think_us > 0)
-      spinner.SleepUntil(done + static_cast<int64_t>(o.think_us * 1e3));
+      spinner.SleepUntil(
+          done + static_cast<int64_t>((o.think_us + jitter_us(random)) * 1e3));
   }
   outcome.wall_ns = end - begin;
   return outcome;
