@@ -7,12 +7,14 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <cstdlib>
 #include <cstring>
 #include <memory>
 #include <utility>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "base/file.h"
 #include "base/status.h"
 
@@ -23,16 +25,21 @@ namespace {
 // the simulated driver in front.
 std::vector<std::string> Environment(const AgentSetup& setup) {
   std::vector<std::string> environment;
+  const char* search = getenv("LD_LIBRARY_PATH");
   for (char** entry = environ; *entry != nullptr; ++entry)
     if (!absl::StartsWith(*entry, "RONDO_") &&
         !absl::StartsWith(*entry, "NVIDIA_") &&
         !absl::StartsWith(*entry, "CONFIG_") &&
         !absl::StartsWith(*entry, "LD_LIBRARY_PATH="))
       environment.emplace_back(*entry);
+  std::vector<std::string> folders;
   if (!setup.nvml_library.empty())
-    environment.push_back(absl::StrCat(
-        "LD_LIBRARY_PATH=",
-        setup.nvml_library.substr(0, setup.nvml_library.rfind('/'))));
+    folders.push_back(
+        setup.nvml_library.substr(0, setup.nvml_library.rfind('/')));
+  if (search != nullptr && *search != '\0') folders.emplace_back(search);
+  if (!folders.empty())
+    environment.push_back(
+        absl::StrCat("LD_LIBRARY_PATH=", absl::StrJoin(folders, ":")));
   return environment;
 }
 
