@@ -145,7 +145,7 @@ class Sim {
       }
       const bool idle = group.runnable && !Ready(group);
       group.idle_turn_us = idle ? group.idle_turn_us + kStepUs : 0;
-      if (arbiter_.View(id, now_us_).turn)
+      if (idle && arbiter_.View(id, now_us_).turn)
         longest_idle_turn_us =
             std::max(longest_idle_turn_us, group.idle_turn_us);
     }

@@ -127,8 +127,8 @@ void Suspender::ReadBytes(const std::string& gpu_uuid,
   Enqueue([this, gpu_uuid, pids = std::move(pids), done = std::move(done)] {
     const absl::StatusOr<const rm::Gpu*> gpu = FindGpu(gpu_uuid);
     using Bytes = absl::StatusOr<std::map<uint32_t, uint64_t>>;
-    Bytes bytes = gpu.ok() ? rm::PidBytes(*client_, **gpu, pids)
-                           : Bytes(gpu.status());
+    Bytes bytes =
+        gpu.ok() ? rm::PidBytes(*client_, **gpu, pids) : Bytes(gpu.status());
     Answer([done, bytes = std::move(bytes)] { done(bytes); });
   });
 }

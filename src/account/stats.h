@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// GPU time per process as the context-switch log tells it: plain values for
+// metrics. Exact, no sampling.
+
+#ifndef RONDO_ACCOUNT_STATS_H_
+#define RONDO_ACCOUNT_STATS_H_
+
+#include <cstdint>
+#include <map>
+#include <string>
+
+namespace rondo::account {
+
+struct ProcessTime {
+  uint64_t busy_ns = 0;  // on the GPU since the log was opened
+  uint64_t stays = 0;    // times that it came onto the GPU
+};
+
+struct GpuAccount {
+  bool ready = false;
+  std::string problem;       // why not: no root, no driver, the log is off, ...
+  uint64_t observed_ns = 0;  // how long the log was watched
+  uint64_t other_ns = 0;     // the driver's own work, and hidden processes'
+  uint64_t records = 0;
+  uint64_t drops = 0;  // records lost: times are too low by what they told
+  uint64_t odd_records = 0;
+  // By pid of the initial pid namespace. A process that has not run for an hour
+  // is forgotten, so a consumer adds up differences, not totals.
+  std::map<uint32_t, ProcessTime> processes;
+};
+
+struct AccountStats {
+  std::map<std::string, GpuAccount> gpus;  // by UUID
+};
+
+}  // namespace rondo::account
+
+#endif  // RONDO_ACCOUNT_STATS_H_
