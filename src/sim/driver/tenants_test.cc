@@ -81,6 +81,13 @@ class Tenant {
     EXPECT_EQ(status, 0);
     return report_;
   }
+  // Its exit status.
+  int Wait() {
+    int status = 0;
+    waitpid(pid_, &status, 0);
+    pid_ = -1;
+    return WEXITSTATUS(status);
+  }
   double Number(const std::string& name) const {
     const std::string key = absl::StrCat("\"", name, "\": ");
     const size_t at = report_.find(key);
@@ -209,6 +216,16 @@ TEST_F(TenantsTest, NvmlShowsWhoHoldsWhatUntilTheyDie) {
   EXPECT_EQ(wait_for((518 + 256) * kMiB), (518 + 256) * kMiB);
   kill(tenant->pid(), SIGKILL);
   EXPECT_EQ(wait_for(0), 0u);
+}
+
+TEST_F(TenantsTest, ADriverThatEndsIsAnErrorNotAHang) {
+  auto tenant = Add("--seconds 1000");
+  tenant->Begin();
+  auto second = Add("--seconds 1000");
+  driver_.reset();
+  second->Begin();
+  EXPECT_EQ(tenant->Wait(), 1);
+  EXPECT_EQ(second->Wait(), 1);
 }
 
 // A tenant that is stopped while simulated time waits for it must not stop the

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sim/driver/libcuda/channel.h"
 
+#include <errno.h>
 #include <limits.h>
 #include <linux/futex.h>
 #include <sched.h>
 #include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
 namespace rondo::sim::cuda {
@@ -59,8 +61,9 @@ uint64_t Channels::Submit(uint32_t index, driver::RingEntry entry) {
   Waiter* const place = Place();
   std::lock_guard lock(ring_mutex_[index]);
   // A full ring makes the launch wait, as on the real card.
-  if (put_[index] >= driver::kRingEntries)
-    Wait(index, put_[index] - driver::kRingEntries + 1);
+  if (put_[index] >= driver::kRingEntries &&
+      !Wait(index, put_[index] - driver::kRingEntries + 1))
+    return 0;
   ring.entries[put_[index] % driver::kRingEntries] = entry;
   ring.put.store(++put_[index], std::memory_order_release);
   // While this thread holds the time, nothing can begin before it waits.
@@ -77,46 +80,54 @@ bool Channels::Done(uint32_t ring, uint64_t count) const {
   return page_->rings[ring].done.load(std::memory_order_acquire) >= count;
 }
 
-void Channels::WaitAt(Waiter* place, uint32_t ring, uint64_t count,
+bool Channels::WaitAt(Waiter* place, uint32_t ring, uint64_t count,
                       int64_t until_ns) {
+  constexpr timespec kLook{1, 0};
   place->ring = ring;
   place->done = count;
   place->until_ns = until_ns;
   place->state.store(kWaiterWaiting, std::memory_order_release);
   Ring();
-  while (place->state.load(std::memory_order_acquire) == kWaiterWaiting)
-    syscall(SYS_futex, &place->state, FUTEX_WAIT, kWaiterWaiting, nullptr,
-            nullptr, 0);
-}
-
-void Channels::Wait(uint32_t ring, uint64_t count) {
-  if (Done(ring, count)) return;
-  if (Waiter* const place = Place(); place != nullptr) {
-    WaitAt(place, ring, count, INT64_MAX);
-    return;
+  while (place->state.load(std::memory_order_acquire) == kWaiterWaiting) {
+    const long result = syscall(SYS_futex, &place->state, FUTEX_WAIT,
+                                kWaiterWaiting, &kLook, nullptr, 0);
+    if (result < 0 && errno == ETIMEDOUT && !rm_->Alive()) return false;
   }
-  // More threads wait than there are places.
-  while (!Done(ring, count)) sched_yield();
+  return true;
 }
 
-void Channels::WaitAll() {
+bool Channels::Wait(uint32_t ring, uint64_t count) {
+  if (Done(ring, count)) return true;
+  if (Waiter* const place = Place(); place != nullptr)
+    return WaitAt(place, ring, count, INT64_MAX);
+  // More threads wait than there are places.
+  while (!Done(ring, count)) {
+    if (!rm_->Alive()) return false;
+    sched_yield();
+  }
+  return true;
+}
+
+bool Channels::WaitAll() {
   for (uint32_t ring = 0; ring < driver::kRings; ++ring)
-    Wait(ring, Submitted(ring));
+    if (!Wait(ring, Submitted(ring))) return false;
+  return true;
 }
 
 int64_t Channels::Now() {
   Waiter* const place = Place();
   if (place == nullptr) return page_->now_ns;
   place->coupled = 1;
-  if (place->state != kWaiterHolding) WaitAt(place, 0, 0, 0);
+  if (place->state != kWaiterHolding && !WaitAt(place, 0, 0, 0))
+    return page_->now_ns;
   return place->woken_ns;
 }
 
-void Channels::SleepUntil(int64_t ns) {
+bool Channels::SleepUntil(int64_t ns) {
   Waiter* const place = Place();
-  if (place == nullptr) return;
+  if (place == nullptr) return false;
   place->coupled = 1;
-  WaitAt(place, 0, 0, ns);
+  return WaitAt(place, 0, 0, ns);
 }
 
 uint32_t Channels::TakeStamp() {

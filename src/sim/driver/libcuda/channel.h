@@ -16,27 +16,29 @@
 #include <vector>
 
 #include "sim/driver/group_page.h"
+#include "sim/driver/libcuda/rm_client.h"
 
 namespace rondo::sim::cuda {
 
 class Channels {
  public:
   // Both stay mapped: a thread may hold a place there when the context goes.
-  Channels(driver::GroupPage* page, driver::Doorbell* doorbell)
-      : page_(page), doorbell_(doorbell) {}
+  Channels(const RmClient* rm, driver::GroupPage* page,
+           driver::Doorbell* doorbell)
+      : rm_(rm), page_(page), doorbell_(doorbell) {}
 
-  // The number of entries with this one, by which Wait knows it.
+  // The number of entries with this one, by which Wait knows it; 0: the driver
+  // has ended.
   uint64_t Submit(uint32_t ring, driver::RingEntry entry);
   uint64_t Submitted(uint32_t ring);
   bool Done(uint32_t ring, uint64_t count) const;
-  void Wait(uint32_t ring, uint64_t count);
-  void WaitAll();
+  // False: the driver has ended, and nothing will be done any more.
+  [[nodiscard]] bool Wait(uint32_t ring, uint64_t count);
+  [[nodiscard]] bool WaitAll();
 
   // Simulated nanoseconds; couples the thread.
   int64_t Now();
-  void SleepUntil(int64_t ns);
-  // Without coupling.
-  int64_t PageTime() const { return page_->now_ns; }
+  [[nodiscard]] bool SleepUntil(int64_t ns);
 
   // A place for a time; 0 = none left. Given to Submit as `stamp`.
   uint32_t TakeStamp();
@@ -48,9 +50,10 @@ class Channels {
  private:
   void Ring();
   driver::Waiter* Place();
-  void WaitAt(driver::Waiter* place, uint32_t ring, uint64_t count,
+  bool WaitAt(driver::Waiter* place, uint32_t ring, uint64_t count,
               int64_t until_ns);
 
+  const RmClient* const rm_;
   driver::GroupPage* const page_;
   driver::Doorbell* const doorbell_;
   std::mutex ring_mutex_[driver::kRings];

@@ -131,7 +131,7 @@ Result Context::MakeGroups() {
   void* const bell = rm.Map(device_handle, doorbell, sizeof(driver::Doorbell),
                             nullptr, &status);
   if (bell == nullptr) return FromStatus(status);
-  channels = new Channels(static_cast<driver::GroupPage*>(page),
+  channels = new Channels(&rm, static_cast<driver::GroupPage*>(page),
                           static_cast<driver::Doorbell*>(bell));
   return kSuccess;
 }

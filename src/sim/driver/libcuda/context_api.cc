@@ -146,8 +146,7 @@ Result cuCtxGetDevice(Device* device) {
 Result cuCtxSynchronize() {
   Context* const context = Current();
   if (context == nullptr) return kInvalidContext;
-  context->channels->WaitAll();
-  return kSuccess;
+  return context->channels->WaitAll() ? kSuccess : kUnknown;
 }
 
 Result rondoSimNow(int64_t* ns) {
@@ -160,8 +159,7 @@ Result rondoSimNow(int64_t* ns) {
 Result rondoSimSleepUntil(int64_t ns) {
   Context* const context = Current();
   if (context == nullptr) return kInvalidContext;
-  context->channels->SleepUntil(ns);
-  return kSuccess;
+  return context->channels->SleepUntil(ns) ? kSuccess : kUnknown;
 }
 
 }  // namespace rondo::sim::cuda

@@ -102,8 +102,7 @@ Result cuLaunchKernel(Function* function, unsigned grid_x, unsigned grid_y,
     if (params == nullptr) return kInvalidValue;
     memcpy(&entry.duration_ns, params[0], sizeof(entry.duration_ns));
   }
-  context->channels->Submit(ring, entry);
-  return kSuccess;
+  return context->channels->Submit(ring, entry) != 0 ? kSuccess : kUnknown;
 }
 
 Result cuStreamCreate(Stream** stream, unsigned) {
@@ -129,8 +128,9 @@ Result cuStreamSynchronize(Stream* stream) {
   Context* context = nullptr;
   uint32_t ring = 0;
   if (!ResolveStream(stream, &context, &ring)) return kInvalidContext;
-  context->channels->Wait(ring, context->channels->Submitted(ring));
-  return kSuccess;
+  return context->channels->Wait(ring, context->channels->Submitted(ring))
+             ? kSuccess
+             : kUnknown;
 }
 
 Result cuStreamQuery(Stream* stream) {
@@ -154,8 +154,7 @@ Result cuStreamWaitEvent(Stream* stream, Event* event, unsigned) {
   if (event->context != context) return cuEventSynchronize(event);
   driver::RingEntry entry = Marker(event->ring);
   entry.wait_done = event->count;
-  context->channels->Submit(ring, entry);
-  return kSuccess;
+  return context->channels->Submit(ring, entry) != 0 ? kSuccess : kUnknown;
 }
 
 Result cuEventCreate(Event** event, unsigned flags) {
@@ -187,13 +186,13 @@ Result cuEventRecord(Event* event, Stream* stream) {
   entry.stamp = event->stamp;
   event->ring = ring;
   event->count = context->channels->Submit(ring, entry);
-  return kSuccess;
+  return event->count != 0 ? kSuccess : kUnknown;
 }
 
 Result cuEventSynchronize(Event* event) {
   if (event == nullptr) return kInvalidHandle;
-  event->context->channels->Wait(event->ring, event->count);
-  return kSuccess;
+  return event->context->channels->Wait(event->ring, event->count) ? kSuccess
+                                                                   : kUnknown;
 }
 
 Result cuEventQuery(Event* event) {

@@ -24,7 +24,7 @@ constexpr size_t kHostAlignment = 4096;
 Result Synchronous(DevicePtr to, const void* from, size_t bytes) {
   Context* const context = Current();
   if (context == nullptr) return kInvalidContext;
-  context->channels->WaitAll();
+  if (!context->channels->WaitAll()) return kUnknown;
   memcpy(reinterpret_cast<void*>(to), from, bytes);
   return kSuccess;
 }
@@ -71,7 +71,7 @@ Result cuMemAlloc_v2(DevicePtr* pointer, size_t bytes) {
 Result cuMemFree_v2(DevicePtr pointer) {
   Context* const context = Current();
   if (context == nullptr) return kInvalidContext;
-  context->channels->WaitAll();
+  if (!context->channels->WaitAll()) return kUnknown;
   return context->FreeMemory(pointer);
 }
 
@@ -143,7 +143,7 @@ Result cuMemcpyDtoHAsync_v2(void* to, DevicePtr from, size_t bytes,
 Result cuMemsetD8_v2(DevicePtr to, unsigned char value, size_t count) {
   Context* const context = Current();
   if (context == nullptr) return kInvalidContext;
-  context->channels->WaitAll();
+  if (!context->channels->WaitAll()) return kUnknown;
   memset(reinterpret_cast<void*>(to), value, count);
   return kSuccess;
 }
@@ -151,7 +151,7 @@ Result cuMemsetD8_v2(DevicePtr to, unsigned char value, size_t count) {
 Result cuMemsetD32_v2(DevicePtr to, unsigned value, size_t count) {
   Context* const context = Current();
   if (context == nullptr) return kInvalidContext;
-  context->channels->WaitAll();
+  if (!context->channels->WaitAll()) return kUnknown;
   std::fill_n(reinterpret_cast<unsigned*>(to), count, value);
   return kSuccess;
 }

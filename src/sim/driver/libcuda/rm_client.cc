@@ -2,6 +2,7 @@
 #include "sim/driver/libcuda/rm_client.h"
 
 #include <fcntl.h>
+#include <poll.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/ioctl.h>
@@ -45,6 +46,11 @@ uint32_t RmClient::Open() {
   const uint32_t status = Say(fd_, rm::kEscAlloc, &arg);
   client_ = arg.handle;
   return status;
+}
+
+bool RmClient::Alive() const {
+  pollfd state{fd_, 0, 0};
+  return poll(&state, 1, 0) == 0;
 }
 
 uint32_t RmClient::OpenDevice(uint32_t minor) {

@@ -21,6 +21,8 @@ class RmClient {
   // Opens the driver and makes the client; compares versions.
   uint32_t Open();
   uint32_t client() const { return client_; }
+  // False: the driver has ended, which a real one does not while it is open.
+  bool Alive() const;
 
   // Opens /dev/nvidia<minor>, once, and ties it to the client's descriptor.
   uint32_t OpenDevice(uint32_t minor);

@@ -43,7 +43,7 @@ struct Options {
   double kernel_us = 100, kernels = 20, think_us = 0, depth = 3, seconds = 3,
          warmup = 0.2, memory = 0, chunk = 2, device = 0, turns = 0,
          jitter_us = 0;
-  bool wait = false;
+  bool wait = false, help = false;
 };
 
 absl::StatusOr<Options> Parse(int argc, char** argv) {
@@ -58,16 +58,19 @@ absl::StatusOr<Options> Parse(int argc, char** argv) {
       {"chunk", &Options::chunk},         {"device", &Options::device},
       {"turns", &Options::turns},
   };
-  constexpr int kWait = 'w';
+  constexpr int kWait = 'w', kHelp = 'h';
   std::vector<option> table;
   for (size_t i = 0; i < std::size(kNumbers); ++i)
     table.push_back({kNumbers[i].name, 1, nullptr, static_cast<int>(i)});
   table.push_back({"wait", 0, nullptr, kWait});
+  table.push_back({"help", 0, nullptr, kHelp});
   table.push_back({});
   Options o;
   for (int c; (c = getopt_long(argc, argv, "", table.data(), nullptr)) != -1;) {
     if (c == kWait) {
       o.wait = true;
+    } else if (c == kHelp) {
+      o.help = true;
     } else if (c == '?') {
       return absl::InvalidArgumentError(kUsage);
     } else {
@@ -217,6 +220,10 @@ int main(int argc, char** argv) {
   if (!options.ok()) {
     std::cerr << options.status().message();
     return rondo::kExitUsage;
+  }
+  if (options->help) {
+    std::cout << rondo::sim::tenant::kUsage;
+    return rondo::kExitOk;
   }
   const absl::Status status = rondo::sim::tenant::Run(*options);
   if (status.ok()) return rondo::kExitOk;
