@@ -104,7 +104,9 @@ int OnVersion(Shim* shim, const Site& site) {
   const int result = site.Forward();
   if (result != 0) return result;
   Guard guard(shim);
+  // The first question of a process may be answered without the version.
   const auto* version = static_cast<const rm::VersionArg*>(site.inner);
+  if (version->version[0] == '\0') return result;
   memcpy(shim->driver, version->version, sizeof shim->driver - 1);
   const int branch = DriverBranch(shim->driver, sizeof shim->driver);
   if (branch != 0 && branch < kOldestBranch) {
