@@ -69,6 +69,7 @@ absl::Status PluginClient::Connect() {
   const grpc::Status status =
       rpc_->stub->GetDevicePluginOptions(&context, v1beta1::Empty(), &options);
   if (!status.ok()) return RpcError(status);
+  prefers_ = options.get_preferred_allocation_available();
   return absl::OkStatus();
 }
 

@@ -55,6 +55,8 @@ class PluginClient {
       const std::vector<std::string>& required, int size);
   absl::StatusOr<Grant> Allocate(const std::vector<std::string>& ids);
 
+  // The plugin wants GetPreferredAllocation; known after Connect.
+  bool prefers() const { return prefers_; }
   const std::string& resource() const { return resource_; }
   const std::string& socket() const { return socket_; }
 
@@ -62,6 +64,7 @@ class PluginClient {
   struct Rpc;
   const std::string resource_;
   const std::string socket_;
+  bool prefers_ = false;
   std::unique_ptr<Rpc> rpc_;
 };
 

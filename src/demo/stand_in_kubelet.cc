@@ -71,8 +71,7 @@ class StandInKubelet::Impl : public v1beta1::Registration::Service {
       }
       changed_.notify_all();
     }
-    for (const auto& plugin : plugins) plugin->Cancel();
-    plugins.clear();
+    plugins.clear();  // cancels and joins
     CollectEnded();
   }
 
@@ -312,9 +311,11 @@ class StandInKubelet::Impl : public v1beta1::Registration::Service {
   // The plugin's preference, then whatever is free.
   static absl::StatusOr<std::vector<std::string>> Choose(
       PluginClient& plugin, const std::set<std::string>& available, int count) {
-    const absl::StatusOr<std::vector<std::string>> preferred =
-        plugin.GetPreferredAllocation({available.begin(), available.end()}, {},
-                                      count);
+    absl::StatusOr<std::vector<std::string>> preferred =
+        std::vector<std::string>();
+    if (plugin.prefers())
+      preferred = plugin.GetPreferredAllocation(
+          {available.begin(), available.end()}, {}, count);
     if (!preferred.ok())
       return absl::UnknownError(absl::StrCat(
           "device plugin GetPreferredAllocation rpc failed with err: ",

@@ -93,6 +93,7 @@ void Endpoint::OnRegisterDone(const FileIdentity& kubelet,
   if (status.ok()) {
     ++registrations_;
     backoff_ = MonotonicTime(0);
+    last_failure_.clear();
     LogInfo(resource_, ": registered with kubelet as ", socket_name_);
     if (!std::exchange(again_, false)) {
       registered_with_ = kubelet;
@@ -109,7 +110,11 @@ void Endpoint::OnRegisterDone(const FileIdentity& kubelet,
   }
   ++failures_;
   again_ = false;
-  LogWarning(resource_, ": cannot register: ", status.message());
+  // Once for each reason: kubelet may be away for hours.
+  const std::string before =
+      std::exchange(last_failure_, std::string(status.message()));
+  if (before != last_failure_)
+    LogWarning(resource_, ": cannot register: ", status.message());
   if (absl::StrContains(status.message(), "already connected")) {
     // kubelet 1.37 still knows our last connection, or an earlier process's,
     // and never forgets one that a second registration has met. Only another

@@ -83,6 +83,7 @@ class Endpoint {
   bool again_ = false;  // kubelet was replaced while call_ was under way
   EventLoop::TimerId timer_ = 0;
   MonotonicTime backoff_{0};
+  std::string last_failure_;
   int streams_ = 0;
   uint64_t registrations_ = 0;
   uint64_t failures_ = 0;

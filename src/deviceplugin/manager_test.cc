@@ -143,8 +143,15 @@ TEST_F(ManagerTest, ARetiredDeviceThatIsConfiguredAgainIsHealthyAgain) {
   ASSERT_TRUE(kubelet().WaitForAllocatable(kGpu, 4));
   ASSERT_TRUE(node_.Apply(SharedPlan(2), TestGpus(1)).ok());
   ASSERT_TRUE(kubelet().WaitForAllocatable(kGpu, 2));
-  // Not held, yet still on the list: kubelet may just be allocating one.
+  // Not held, yet still on the list: kubelet may just be allocating one, and
+  // then gets its answer.
   EXPECT_EQ(kubelet().Counts(kGpu).capacity, 4);
+  demo::PluginClient client(kGpu, node_.Stats(kGpu).socket);
+  ASSERT_TRUE(client.Connect().ok());
+  EXPECT_TRUE(client.prefers());
+  const auto late = client.Allocate({ReplicaId(GpuUuid(0), 3)});
+  ASSERT_TRUE(late.ok()) << late.status();
+  EXPECT_EQ(late->envs.at("NVIDIA_VISIBLE_DEVICES"), GpuUuid(0));
   ASSERT_TRUE(node_.Apply(SharedPlan(3), TestGpus(1)).ok());
   ASSERT_TRUE(kubelet().WaitForAllocatable(kGpu, 3));
   EXPECT_EQ(kubelet().Counts(kGpu).capacity, 4);
@@ -229,7 +236,6 @@ TEST_F(ManagerTest, D9LinksAreFoundOnceAndUsed) {
       node_.backend.SetLink(a, b, link);
     }
   }
-  std::promise<void> found;
   ASSERT_TRUE(node_.Apply(config::Plan(), TestGpus(4)).ok());
   ASSERT_TRUE(kubelet().WaitForAllocatable(kGpu, 4));
   // Links come from a thread of their own: ask until they are known.

@@ -155,9 +155,9 @@ View MakeView(const Resource& resource, const std::vector<bool>& healthy,
   for (const auto& [id, device] : retired) {
     const std::optional<DeviceId> parsed = ParseDeviceId(id);
     if (!parsed.has_value()) continue;
-    const auto known =
-        std::find_if(devices.begin(), devices.end(),
-                     [&](const Device& d) { return d.uuid == device.uuid; });
+    const auto known = std::find_if(
+        devices.begin(), devices.end(),
+        [&uuid = device.uuid](const Device& d) { return d.uuid == uuid; });
     Run run;
     run.device = static_cast<int>(known - devices.begin());
     if (known == devices.end()) devices.push_back(device);
