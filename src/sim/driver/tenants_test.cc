@@ -2,121 +2,22 @@
 //
 // Real programs on a simulated node: the tenant program, by way of the staged
 // libraries, against the running driver.
-#include <fcntl.h>
 #include <sched.h>
 #include <signal.h>
-#include <spawn.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
-#include <cmath>
-#include <map>
 #include <memory>
 #include <optional>
 #include <string>
-#include <vector>
 
-#include "absl/strings/numbers.h"
-#include "absl/strings/str_cat.h"
-#include "absl/strings/str_split.h"
 #include "base/clock.h"
 #include "base/file.h"
-#include "base/unique_fd.h"
 #include "gtest/gtest.h"
 #include "sim/driver/node_driver.h"
+#include "sim/driver/test_tenant.h"
 #include "sim/state.h"
-
-extern char** environ;
 
 namespace rondo::sim::driver {
 namespace {
-
-// The tenant program, with pipes. It is set up when Ready returns.
-class Tenant {
- public:
-  Tenant(const Node& node, const std::string& options) {
-    int in[2], out[2];
-    if (pipe2(in, O_CLOEXEC) != 0 || pipe2(out, O_CLOEXEC) != 0) abort();
-    in_.Reset(in[1]);
-    out_.Reset(out[0]);
-    std::vector<std::string> words = {TENANT, "--wait"};
-    for (absl::string_view word :
-         absl::StrSplit(options, ' ', absl::SkipEmpty()))
-      words.emplace_back(word);
-    std::vector<std::string> variables;
-    for (const auto& [name, value] : Environment(node, "", ""))
-      variables.push_back(absl::StrCat(name, "=", value));
-    posix_spawn_file_actions_t actions;
-    posix_spawn_file_actions_init(&actions);
-    posix_spawn_file_actions_adddup2(&actions, in[0], 0);
-    posix_spawn_file_actions_adddup2(&actions, out[1], 1);
-    const int error =
-        posix_spawn(&pid_, TENANT, &actions, nullptr, Pointers(&words).data(),
-                    Pointers(&variables).data());
-    posix_spawn_file_actions_destroy(&actions);
-    close(in[0]);
-    close(out[1]);
-    EXPECT_EQ(error, 0);
-  }
-  ~Tenant() { Kill(); }
-  Tenant(const Tenant&) = delete;
-  Tenant& operator=(const Tenant&) = delete;
-
-  void Ready() { EXPECT_EQ(Line(), "ready"); }
-  void Begin() { EXPECT_EQ(write(in_.get(), "\n", 1), 1); }
-  void Kill() {
-    if (pid_ <= 0) return;
-    kill(pid_, SIGKILL);
-    waitpid(pid_, nullptr, 0);
-    pid_ = -1;
-  }
-  pid_t pid() const { return pid_; }
-
-  // The report, once it ended by itself.
-  std::string Finish() {
-    report_ = Line();
-    int status = 0;
-    waitpid(pid_, &status, 0);
-    pid_ = -1;
-    EXPECT_EQ(status, 0);
-    return report_;
-  }
-  // Its exit status.
-  int Wait() {
-    int status = 0;
-    waitpid(pid_, &status, 0);
-    pid_ = -1;
-    return WEXITSTATUS(status);
-  }
-  double Number(const std::string& name) const {
-    const std::string key = absl::StrCat("\"", name, "\": ");
-    const size_t at = report_.find(key);
-    double value = NAN;
-    if (at == std::string::npos) return value;
-    const size_t begin = at + key.size();
-    const size_t end = report_.find_first_of(",}", begin);
-    EXPECT_TRUE(absl::SimpleAtod(report_.substr(begin, end - begin), &value));
-    return value;
-  }
-  double Share() const { return Number("share"); }
-
- private:
-  static std::vector<char*> Pointers(std::vector<std::string>* words) {
-    std::vector<char*> pointers;
-    for (std::string& word : *words) pointers.push_back(word.data());
-    pointers.push_back(nullptr);
-    return pointers;
-  }
-  std::string Line() {
-    std::string line;
-    for (char c; read(out_.get(), &c, 1) == 1 && c != '\n';) line += c;
-    return line;
-  }
-
-  UniqueFd in_, out_;
-  pid_t pid_ = -1;
-  std::string report_;
-};
 
 class TenantsTest : public testing::Test {
  protected:
@@ -132,23 +33,15 @@ class TenantsTest : public testing::Test {
     driver_ = *std::move(driver);
   }
   std::unique_ptr<Tenant> Add(const std::string& options) {
-    auto tenant = std::make_unique<Tenant>(*node_, options);
-    tenant->Ready();
-    return tenant;
+    return std::make_unique<Tenant>(TENANT, *node_, options);
   }
-  // All run at the same time to their end.
-  static void RunAll(const std::vector<std::unique_ptr<Tenant>>& tenants) {
-    for (const auto& t : tenants) t->Begin();
-    for (const auto& t : tenants) t->Finish();
-  }
-
   std::optional<TempDir> dir_;
   std::optional<Node> node_;
   std::unique_ptr<NodeDriver> driver_;
 };
 
 TEST_F(TenantsTest, AloneIsAsFastAsTheCard) {
-  std::vector<std::unique_ptr<Tenant>> tenants;
+  Tenants tenants;
   tenants.push_back(Add("--seconds 1"));
   RunAll(tenants);
   EXPECT_NEAR(tenants[0]->Share(), 0.973, 0.003);
@@ -159,7 +52,7 @@ TEST_F(TenantsTest, AloneIsAsFastAsTheCard) {
 }
 
 TEST_F(TenantsTest, TwoShareEvenly) {
-  std::vector<std::unique_ptr<Tenant>> tenants;
+  Tenants tenants;
   tenants.push_back(Add("--seconds 1"));
   tenants.push_back(Add("--seconds 1"));
   RunAll(tenants);
@@ -177,7 +70,7 @@ TEST_F(TenantsTest, ALatencyTenantWaitsForTheSlicesOfOthers) {
   EXPECT_NEAR(alone->Number("p99"), 1934, 10);
   auto batch = Add("--kernel-us 1000 --kernels 4 --seconds 2");
   auto beside = Add(latency);
-  std::vector<std::unique_ptr<Tenant>> tenants;
+  Tenants tenants;
   tenants.push_back(std::move(batch));
   tenants.push_back(std::move(beside));
   RunAll(tenants);

@@ -135,11 +135,12 @@ absl::StatusOr<double> Spinner::Measure(uint64_t turns) const {
   return ms * 1000.0;
 }
 
-// The first launches warm the clocks; of the rest the shortest counts, as
-// nothing makes a kernel faster than it is.
+// The first launches warm the clocks; of the rest the shortest count, as
+// nothing makes a kernel faster than it is. Two lengths, so that what a launch
+// costs beside its turns drops out.
 absl::Status Spinner::Calibrate() {
   uint64_t turns = 100'000;
-  double best_us = 0;
+  double once_us = 0, twice_us = 0;
   for (int round = 0; round < 12; ++round) {
     RONDO_ASSIGN_OR_RETURN(const double us, Measure(turns));
     if (us <= 0) return absl::InternalError("a kernel took no time");
@@ -148,9 +149,13 @@ absl::Status Spinner::Calibrate() {
           1, static_cast<uint64_t>(turns * (kCalibrationUs / us)));
       continue;
     }
-    best_us = best_us == 0 ? us : std::min(best_us, us);
+    RONDO_ASSIGN_OR_RETURN(const double longer_us, Measure(2 * turns));
+    once_us = once_us == 0 ? us : std::min(once_us, us);
+    twice_us = twice_us == 0 ? longer_us : std::min(twice_us, longer_us);
   }
-  turns_per_us_ = static_cast<double>(turns) / best_us;
+  if (twice_us <= once_us)
+    return absl::InternalError("kernels' lengths make no sense");
+  turns_per_us_ = static_cast<double>(turns) / (twice_us - once_us);
   return absl::OkStatus();
 }
 

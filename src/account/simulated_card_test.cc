@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The reader and the RM client, unchanged, on the simulated driver under
+// programs that compete for its card.
+#include <stdlib.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <memory>
+#include <mutex>
+#include <optional>
+
+#include "account/reader.h"
+#include "base/file.h"
+#include "gtest/gtest.h"
+#include "rm/client.h"
+#include "rm/gpu.h"
+#include "sim/driver/node_driver.h"
+#include "sim/driver/test_system.h"
+#include "sim/driver/test_tenant.h"
+
+namespace rondo::account {
+namespace {
+
+using sim::driver::Tenant;
+using sim::driver::Tenants;
+
+class SimulatedCardTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    auto dir = TempDir::Create("rondo-account");
+    ASSERT_TRUE(dir.ok()) << dir.status();
+    dir_.emplace(*std::move(dir));
+    auto node = sim::Node::Create("2xH200", dir_->path());
+    ASSERT_TRUE(node.ok()) << node.status();
+    node_.emplace(*std::move(node));
+    auto driver = sim::driver::NodeDriver::Start(dir_->path());
+    ASSERT_TRUE(driver.ok()) << driver.status();
+    driver_ = *std::move(driver);
+    setenv("RONDO_SIM_STATE", dir_->path().c_str(), 1);
+  }
+  void TearDown() override { unsetenv("RONDO_SIM_STATE"); }
+
+  std::unique_ptr<Tenant> Add(const std::string& options) {
+    return std::make_unique<Tenant>(TENANT, *node_, options);
+  }
+
+  std::optional<TempDir> dir_;
+  std::optional<sim::Node> node_;
+  std::unique_ptr<sim::driver::NodeDriver> driver_;
+  sim::driver::SimulatedSystem system_;
+};
+
+TEST_F(SimulatedCardTest, TheClientFindsTheCardsAndTheirUsers) {
+  auto client = rm::Client::Open(system_);
+  ASSERT_TRUE(client.ok()) << client.status();
+  EXPECT_EQ((*client)->driver_version(), "580.159.04");
+  const auto gpus = rm::ListGpus(**client);
+  ASSERT_TRUE(gpus.ok()) << gpus.status();
+  ASSERT_EQ(gpus->size(), 2u);
+  EXPECT_EQ((*gpus)[1].uuid, *node_->Uuid(1));
+  const auto tenant = Add("--memory 100 --device 1");
+  const auto pid = static_cast<uint32_t>(tenant->pid());
+  const auto bytes = rm::PidBytes(**client, (*gpus)[1], {pid, 1});
+  ASSERT_TRUE(bytes.ok()) << bytes.status();
+  EXPECT_EQ(bytes->at(pid), (518ull + 100) << 20);
+  EXPECT_EQ(bytes->at(1), 0u);
+}
+
+TEST_F(SimulatedCardTest, TheReaderTellsWhoRan) {
+  if (geteuid() != 0) GTEST_SKIP() << "foreign records need root";
+  Reader reader(system_, {.interval = std::chrono::milliseconds(20)},
+                [](const std::string&, const Report&) {});
+  Tenants tenants;
+  tenants.push_back(Add("--seconds 1"));
+  tenants.push_back(Add("--seconds 1"));
+  sim::driver::RunAll(tenants);
+  const GpuAccount account = reader.Snapshot().gpus[*node_->Uuid(0)];
+  EXPECT_TRUE(account.ready) << account.problem;
+  EXPECT_EQ(account.drops, 0u);
+  EXPECT_EQ(account.odd_records, 0u);
+  ASSERT_EQ(account.processes.size(), 2u);
+  double sum = 0, shares = 0;
+  for (const auto& [pid, time] : account.processes) {
+    sum += time.busy_ns / 1e9;
+    EXPECT_GT(time.stays, 200u);
+  }
+  for (const auto& t : tenants) shares += t->Share();
+  const double first = account.processes.begin()->second.busy_ns / 1e9;
+  EXPECT_NEAR(first / sum, 0.5, 0.05);
+  // Kernels are what is left of it after refills and launch gaps.
+  EXPECT_GT(sum, shares);
+}
+
+}  // namespace
+}  // namespace rondo::account
