@@ -35,7 +35,8 @@ void Link::Lose(Health* health, wire::Counter why) {
   slice_waits_ = false;
   slice_us_ = 0;
   const bool slow = why == wire::Counter::kAgentSlow;
-  retry_at_ns_ = sys::NowNs() + (slow ? kSlowRetryNs : retry_ns_);
+  const bool other_way = slow ? retry_ns_ < kBetweenNs : retry_ns_ > kBetweenNs;
+  retry_at_ns_ = sys::NowNs() + (other_way ? kBetweenNs : retry_ns_);
   retry_ns_ = retry_ns_ * 2 < kLastRetryNs ? retry_ns_ * 2 : kLastRetryNs;
 }
 
