@@ -21,11 +21,14 @@
 namespace rondo::shim {
 
 // An agent under CPU pressure may be throttled for some 100 ms periods; one
-// that takes longer is treated as gone, and asked again after kSlowRetryNs.
+// that takes longer is treated as gone.
 inline constexpr uint64_t kAnswerWithinNs = 500'000'000;
+// An absent agent is looked for every 50 ms, then less often, down to once a
+// second. Trying a slow one costs the program kAnswerWithinNs: once a second,
+// then less often, down to every 8 s.
 inline constexpr uint64_t kFirstRetryNs = 50'000'000;
-inline constexpr uint64_t kLastRetryNs = 1'000'000'000;
-inline constexpr uint64_t kSlowRetryNs = 5'000'000'000;
+inline constexpr uint64_t kBetweenNs = 1'000'000'000;
+inline constexpr uint64_t kLastRetryNs = 8'000'000'000;
 
 class Link {
  public:
