@@ -16,6 +16,9 @@ constexpr int kDescriptorFrom = 48;
 // An answer mostly comes sooner than a sleeping thread would wake up.
 constexpr uint64_t kStayAwakeNs = 50'000;
 
+uint64_t Min(uint64_t a, uint64_t b) { return a < b ? a : b; }
+uint64_t Max(uint64_t a, uint64_t b) { return a < b ? b : a; }
+
 long SendTo(int fd, const void* data, size_t size) {
   return sys::Call(SYS_sendto, fd, data, size, MSG_NOSIGNAL | MSG_DONTWAIT,
                    nullptr, 0);
@@ -35,9 +38,10 @@ void Link::Lose(Health* health, wire::Counter why) {
   slice_waits_ = false;
   slice_us_ = 0;
   const bool slow = why == wire::Counter::kAgentSlow;
-  const bool other_way = slow ? retry_ns_ < kBetweenNs : retry_ns_ > kBetweenNs;
-  retry_at_ns_ = sys::NowNs() + (other_way ? kBetweenNs : retry_ns_);
-  retry_ns_ = retry_ns_ * 2 < kLastRetryNs ? retry_ns_ * 2 : kLastRetryNs;
+  const uint64_t wait =
+      slow ? Max(retry_ns_, kSlowRetryNs) : Min(retry_ns_, kAbsentRetryNs);
+  retry_at_ns_ = sys::NowNs() + wait;
+  retry_ns_ = Min(retry_ns_ * 2, kLastRetryNs);
 }
 
 // A program may close descriptors that it did not open, and get the number back

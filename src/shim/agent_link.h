@@ -20,14 +20,15 @@
 
 namespace rondo::shim {
 
-// An agent under CPU pressure may be throttled for some 100 ms periods; one
-// that takes longer is treated as gone.
-inline constexpr uint64_t kAnswerWithinNs = 500'000'000;
-// An absent agent is looked for every 50 ms, then less often, down to once a
-// second. Trying a slow one costs the program kAnswerWithinNs: once a second,
-// then less often, down to every 8 s.
+// An agent under CPU pressure may be throttled for some 100 ms periods, and a
+// fresh one first hears what is held; one that takes longer is treated as gone.
+inline constexpr uint64_t kAnswerWithinNs = 1'000'000'000;
+// An absent agent is looked for every 50 ms at first, then every 200 ms. Trying
+// a slow one costs the program kAnswerWithinNs: after a second, then less
+// often.
 inline constexpr uint64_t kFirstRetryNs = 50'000'000;
-inline constexpr uint64_t kBetweenNs = 1'000'000'000;
+inline constexpr uint64_t kAbsentRetryNs = 200'000'000;
+inline constexpr uint64_t kSlowRetryNs = 1'000'000'000;
 inline constexpr uint64_t kLastRetryNs = 8'000'000'000;
 
 class Link {

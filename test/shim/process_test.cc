@@ -169,7 +169,7 @@ TEST_F(ShimProcess, AMuteAgentCostsABoundedWait) {
   for (int i = 0; i < 50; ++i) {
     EXPECT_EQ(tenant.Do("alloc " + std::to_string(1000 + i) + " 1"), "0 1");
   }
-  EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(2));
+  EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(5));
 }
 
 TEST_F(ShimProcess, NonsenseAndStaleAnswersAreSkipped) {
