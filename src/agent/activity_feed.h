@@ -1,26 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Tells the sharing who ran: drains the context-switch log of each GPU on a
-// thread of its own, at the rate that the arbiter wants, and posts what it read
-// to the loop.
+// Tells the sharing who ran: what the reader of the context-switch logs reports
+// is posted to the loop, and the reader drains at the rate that the arbiter
+// wants.
 //
-// Failure: a log that cannot be opened (no root, another driver) is logged
-// once; sharing then works without the knowledge of idle gaps, and says so in
-// its stats.
+// Failure: a log that cannot be opened (no root, another driver) has its reason
+// in the stats; sharing then works without the knowledge of idle gaps.
 
 #ifndef RONDO_AGENT_ACTIVITY_FEED_H_
 #define RONDO_AGENT_ACTIVITY_FEED_H_
 
-#include <chrono>
-#include <condition_variable>
-#include <map>
 #include <memory>
-#include <mutex>
 #include <string>
-#include <thread>
-#include <vector>
 
-#include "absl/status/status.h"
+#include "account/reader.h"
+#include "account/stats.h"
 #include "base/event_loop.h"
 #include "rm/system.h"
 #include "share/share.h"
@@ -36,26 +30,16 @@ class ActivityFeed {
   ActivityFeed(const ActivityFeed&) = delete;
   ActivityFeed& operator=(const ActivityFeed&) = delete;
 
+  account::AccountStats Snapshot() const { return reader_.Snapshot(); }
+
  private:
-  using Interval = std::chrono::microseconds;
-  void Run();
-  absl::Status Read();
-  // Waits until the next of the GPUs is due; empty when it is to stop.
-  std::vector<std::string> WaitForDue();
+  void Post(const std::string& uuid, const account::Report& report);
 
   EventLoop& loop_;
-  rm::System& system_;
-  const std::string dev_dir_;
   share::Share& share_;
-
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  bool stop_ = false;                          // guarded by mutex_
-  std::map<std::string, Interval> intervals_;  // guarded by mutex_
-  std::map<std::string, std::chrono::steady_clock::time_point> due_;  // ditto
   // Posted tasks of a feed that is gone must do nothing.
-  std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
-  std::thread thread_;
+  const std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
+  account::Reader reader_;  // last: its thread uses the above
 };
 
 }  // namespace rondo::agent

@@ -223,6 +223,7 @@ void ShareImpl::OnActivity(absl::string_view gpu_uuid, Activity::Source source,
 
 void ShareImpl::OnSampleRate(RateCallback callback) {
   on_rate_ = std::move(callback);
+  if (!on_rate_) return;
   for (const auto& [uuid, gpu] : gpus_)
     on_rate_(uuid, std::chrono::microseconds(gpu.share->sample_us()));
 }
