@@ -15,7 +15,6 @@ namespace {
 
 constexpr uint32_t kClassEventMemory = rm::kClassMemoryEventBuffer;
 constexpr size_t kHeaderBytes = 4096;
-constexpr uint32_t kAttr2ReadOnlyUser = 1u << 22;
 constexpr uint32_t kLevelSimple = 1;
 // Every tag: the level already keeps the others out.
 constexpr uint32_t kKeepOldest = 1;
@@ -54,7 +53,7 @@ absl::StatusOr<uint32_t> SwitchLog::EventMemory(size_t bytes) {
   rm::MemoryParams params{};
   params.size = bytes;
   params.attr = rm::kAttrCoherencyCached | rm::kAttrLocationPci;
-  params.attr2 = kAttr2ReadOnlyUser;
+  params.attr2 = rm::kAttr2UserReadOnly;
   return client_.Alloc(client_.handle(), kClassEventMemory, &params,
                        sizeof(params));
 }

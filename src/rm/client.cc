@@ -142,6 +142,7 @@ absl::StatusOr<Client::Mapping> Client::Map(uint32_t memory, size_t bytes) {
   arg.device = handle_;  // no device: the memory lies in the host
   arg.memory = memory;
   arg.length = bytes;
+  arg.flags = kMapReadOnly;
   arg.fd = fd.get();
   RONDO_RETURN_IF_ERROR(system_.Ioctl(
       control_fd_.get(), MakeRequest(kEscMapMemory, sizeof(arg)), &arg));

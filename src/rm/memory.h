@@ -32,6 +32,7 @@ constexpr uint32_t AttrLocation(uint32_t attr) { return attr >> 25 & 3; }
 inline constexpr uint32_t kLocationVideo = 0;
 inline constexpr uint32_t kAttrLocationPci = 1u << 25;
 inline constexpr uint32_t kAttrCoherencyCached = 1u << 29;
+inline constexpr uint32_t kAttr2UserReadOnly = 1u << 22;
 // flags: reserves addresses, takes no memory.
 inline constexpr uint32_t kMemoryFlagVirtual = 0x80000;
 

@@ -145,6 +145,7 @@ uint32_t ResourceManager::FillMemory(Object* object, const Object* parent,
   }
   if (video) return rm::kInvalidArgument;
   p->size = RoundUp(p->size, 4096);
+  object->read_only = (p->attr2 & rm::kAttr2UserReadOnly) != 0;
   if (object->cls == rm::kClassMemoryEventBuffer) {
     object->memory = SharedMemory::Create(p->size);
     if (object->memory == nullptr) return kInsufficientResources;
@@ -210,7 +211,8 @@ uint32_t ResourceManager::FillLog(Client* client, Object* object,
       records->memory == nullptr || subdevice == nullptr ||
       subdevice->cls != rm::kClassSubdevice)
     return rm::kInvalidObject;
-  if (p->record_size != sizeof(rm::SwitchRecord) || p->record_count < 2 ||
+  if (!header->read_only || !records->read_only ||
+      p->record_size != sizeof(rm::SwitchRecord) || p->record_count < 2 ||
       uint64_t{p->record_count} * p->record_size > records->memory->size() ||
       header->memory->size() < SwitchLog::kHeaderBytes)
     return rm::kInvalidArgument;

@@ -18,6 +18,7 @@ Object::Object(Object&& other) noexcept
       group(std::move(other.group)),
       channel(std::exchange(other.channel, -1)),
       memory(std::move(other.memory)),
+      read_only(other.read_only),
       log(std::move(other.log)) {}
 
 Object::~Object() {

@@ -62,6 +62,7 @@ struct Object {
   std::shared_ptr<ChannelGroup> group;
   int channel = -1;                      // of group
   std::shared_ptr<SharedMemory> memory;  // what mmap shows
+  bool read_only = false;                // to users
   std::shared_ptr<SwitchLog> log;
 };
 

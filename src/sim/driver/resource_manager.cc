@@ -184,6 +184,9 @@ uint32_t ResourceManager::Map(const Caller& caller, const rm::MapMemoryArg& arg,
     memory = object->block->memory;
   }
   if (memory == nullptr) return rm::kNotSupported;
+  constexpr uint32_t kAccess = 3;
+  if (object->read_only && (arg.flags & kAccess) != rm::kMapReadOnly)
+    return rm::kInvalidArgument;
   if (descriptor == 0 || arg.offset != 0 || arg.length > memory->size())
     return rm::kInvalidArgument;
   descriptors_[descriptor].mapping = std::move(memory);

@@ -255,6 +255,7 @@ TEST_F(WorkingTest, TheLogHoldsTheShares) {
   rm::MemoryParams memory{};
   memory.attr = rm::kAttrCoherencyCached | rm::kAttrLocationPci;
   memory.size = SwitchLog::kHeaderBytes;
+  memory.attr2 = rm::kAttr2UserReadOnly;
   ASSERT_EQ(agent.Alloc(agent.client, rm::kClassMemoryEventBuffer, &memory,
                         sizeof(memory), &header),
             rm::kOk);
@@ -272,6 +273,16 @@ TEST_F(WorkingTest, TheLogHoldsTheShares) {
   ASSERT_EQ(agent.Alloc(agent.client, rm::kClassEventBuffer, &params,
                         sizeof(params), &buffer),
             rm::kOk);
+  rm::MapMemoryArg map{};
+  map.client = map.device = agent.client;
+  map.memory = header;
+  map.length = SwitchLog::kHeaderBytes;
+  for (const uint32_t access : {0u, rm::kMapReadOnly}) {
+    map.flags = access;
+    rm_.Escape({9, 900, 0}, rm::kEscMapMemory,
+               {reinterpret_cast<uint8_t*>(&map), sizeof(map)}, {}, 77);
+    EXPECT_EQ(map.status, access != 0 ? rm::kOk : rm::kInvalidArgument);
+  }
   rm::BindFecsParams bind{};
   bind.event_buffer = buffer;
   bind.record_size = sizeof(rm::SwitchRecord);
