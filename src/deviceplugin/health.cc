@@ -153,11 +153,11 @@ bool Health::OnRegister(absl::string_view gpu_uuid,
   return before != fault;
 }
 
-std::vector<std::string> Health::DueProbes(MonotonicTime now) {
-  std::vector<std::string> due;
+std::vector<Health::Probe> Health::DueProbes(MonotonicTime now) {
+  std::vector<Probe> due;
   for (auto& [uuid, gpu] : gpus_) {
     if (gpu.next_probe > now) continue;
-    due.push_back(uuid);
+    due.push_back({uuid, !gpu.xid_faults.empty()});
     gpu.next_probe = now + options_.probe_interval;
   }
   return due;

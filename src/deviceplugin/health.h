@@ -63,15 +63,22 @@ class Health {
   // Each returns whether some device's health may have changed. OnXid: an event
   // without a UUID concerns every GPU; one that the filter ignores none.
   bool OnXid(const nvml::XidEvent& event, MonotonicTime now);
-  // The answer of Backend::Probe.
+  // The answer to a probe.
   bool OnProbe(absl::string_view gpu_uuid, const absl::Status& status,
                MonotonicTime now);
 
   // Whether the GPU's events come. One that cannot be watched is not trusted.
   bool OnRegister(absl::string_view gpu_uuid, const absl::Status& status);
 
-  // GPUs to probe now; each call counts as their probe being under way.
-  std::vector<std::string> DueProbes(MonotonicTime now);
+  // GPUs to ask now; each call counts as their probe being under way.
+  struct Probe {
+    std::string gpu_uuid;
+    // It had an Xid: Backend::Probe must find it well. Otherwise it only has to
+    // answer: a driver may wish for a reset of a GPU that works (a row of
+    // memory to be remapped), which is no reason to take it away.
+    bool after_xid = false;
+  };
+  std::vector<Probe> DueProbes(MonotonicTime now);
   // All GPUs are due at once: after a wait error, when NVML itself may be gone.
   void ProbeAllNow();
 

@@ -141,14 +141,15 @@ bool HealthWatcher::WaitOnce() {
 }
 
 bool HealthWatcher::ProbeDue() {
-  std::vector<std::string> due;
+  std::vector<Health::Probe> due;
   {
     std::lock_guard<std::mutex> lock(mutex_);
     due = health_.DueProbes(clock_.Now());
   }
   bool changed = false;
-  for (const std::string& uuid : due) {
-    const absl::Status status = backend_.Probe(uuid);
+  for (const auto& [uuid, after_xid] : due) {
+    const absl::Status status =
+        after_xid ? backend_.Probe(uuid) : backend_.MemoryInfo(uuid).status();
     std::lock_guard<std::mutex> lock(mutex_);
     const bool news = health_.OnProbe(uuid, status, clock_.Now());
     if (news && status.ok()) LogInfo("GPU ", uuid, " is healthy again");

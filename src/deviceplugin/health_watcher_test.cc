@@ -101,6 +101,15 @@ TEST_F(HealthWatcherTest, AGpuWithoutXidEventsIsHealthyButProbed) {
   EXPECT_TRUE(Allocatable(4));
 }
 
+TEST_F(HealthWatcherTest, AWishForAResetWithoutAnXidIsNoFault) {
+  backend_.SetProbe(GpuUuid(0), absl::FailedPreconditionError("remap pending"));
+  Share(2, 4);
+  // When the other GPU's loss shows, the first one has been asked as well.
+  backend_.SetProbe(GpuUuid(1), absl::UnavailableError("GPU is lost"));
+  ASSERT_TRUE(Allocatable(4));
+  EXPECT_TRUE(node_.Stats(kGpu).devices[0].healthy);
+}
+
 TEST_F(HealthWatcherTest, AFaultSurvivesAConfigChange) {
   Share(1, 4);
   backend_.SetProbe(GpuUuid(0), absl::FailedPreconditionError("reset"));

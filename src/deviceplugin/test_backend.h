@@ -29,6 +29,8 @@ class FakeBackend : public nvml::Backend {
     events_.push_back(event);
     changed_.notify_all();
   }
+  // An Unavailable GPU does not answer anything; another error is one that only
+  // Probe tells of.
   void SetProbe(const std::string& uuid, absl::Status status) {
     std::lock_guard<std::mutex> lock(mutex_);
     probes_[uuid] = std::move(status);
@@ -70,8 +72,11 @@ class FakeBackend : public nvml::Backend {
     if (link == links_.end()) return absl::UnimplementedError("no link");
     return link->second;
   }
-  absl::StatusOr<nvml::Memory> MemoryInfo(absl::string_view) override {
-    return absl::UnimplementedError("not used");
+  absl::StatusOr<nvml::Memory> MemoryInfo(absl::string_view uuid) override {
+    std::lock_guard<std::mutex> lock(mutex_);
+    const absl::Status status = probes_[std::string(uuid)];
+    if (absl::IsUnavailable(status)) return status;
+    return nvml::Memory();
   }
   absl::StatusOr<nvml::Utilization> UtilizationRates(
       absl::string_view) override {
