@@ -13,6 +13,7 @@ import (
 // #1929); once it is over they come back (#189, #1014).
 func TestXid(t *testing.T) {
 	configure(t, replicas(4), gpu, 4)
+	until(t, soon, "what earlier configs had to be forgotten", capacity(gpu, 4))
 	pods := createAll(t, 2, "busy", gpu)
 	untilRunning(t, pods...)
 	before := started(t, pods)
@@ -22,12 +23,8 @@ func TestXid(t *testing.T) {
 		t.Fatal(err)
 	}
 	until(t, soon, "all replicas to go", allocatable(gpu, 0))
-	now, err := cluster.View.Nodes.Get(cluster.Name)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if got := count(now.Status.Capacity, gpu); got != 4 {
-		t.Errorf("capacity is %d: an unhealthy GPU is still there", got)
+	if err := capacity(gpu, 4)(); err != nil {
+		t.Errorf("an unhealthy GPU is still there, but %v", err)
 	}
 	late := create(t, gpuPod("late", gpu))
 	until(t, soon, "the newcomer to wait", isUnschedulable(late, gpu))

@@ -122,9 +122,11 @@ func TestNodeLabelChoosesTheConfig(t *testing.T) {
 }
 
 // Four pods hold four shares when the config is cut to two. The pods are not
-// touched; the node offers two; a newcomer waits until it fits into two.
+// touched. The node offers two, and the two that it no longer has count as
+// capacity for as long as they are held. A newcomer waits until it fits in.
 func TestReductionLeavesRunningPods(t *testing.T) {
 	configure(t, replicas(4), gpu, 4)
+	until(t, soon, "what earlier configs had to be forgotten", capacity(gpu, 4))
 	pods := createAll(t, 4, "busy", gpu)
 	untilRunning(t, pods...)
 	before := started(t, pods)
@@ -132,6 +134,9 @@ func TestReductionLeavesRunningPods(t *testing.T) {
 	swap := edit(t, map[string]string{node.RondoConfigKey: replicas(2)})
 	until(t, soon, "the reduction", allocatable(gpu, 2))
 	within(t, applied, swap, "reduction")
+	if err := capacity(gpu, 4)(); err != nil {
+		t.Error(err)
+	}
 	late := create(t, gpuPod("late", gpu))
 	until(t, soon, "the newcomer to wait", isUnschedulable(late, gpu))
 	if after := started(t, pods); after != before {
@@ -142,5 +147,9 @@ func TestReductionLeavesRunningPods(t *testing.T) {
 	}
 	remove(t, pods...)
 	untilRunning(t, late)
+	// Kubelet writes down who holds what when it gives out the next device, so
+	// only that tells the agent which pods have ended.
+	untilRunning(t, create(t, gpuPod("next", gpu)))
+	until(t, soon, "two and no more", capacity(gpu, 2))
 	until(t, soon, "two", allocatable(gpu, 2))
 }

@@ -28,7 +28,7 @@ func replicas(count int) string { return fmt.Sprintf(config, "", count) }
 // sharing is replicas with one more line under timeSlicing.
 func sharing(count int, line string) string { return fmt.Sprintf(config, "\n    "+line, count) }
 
-// strategy is replicas with one more line under flags.plugin.
+// strategy is replicas with more lines under flags.plugin.
 func strategy(count int, line string) string {
 	return "flags:\n  plugin:\n    " + line + "\n" + replicas(count)
 }
@@ -44,13 +44,22 @@ sharing:
 // allocatable: so many of the resource are on offer, by the node's status.
 // None and not mentioned are the same.
 func allocatable(resource corev1.ResourceName, want int64) func() error {
+	return onNode("allocatable", resource, want, func(s *corev1.NodeStatus) corev1.ResourceList { return s.Allocatable })
+}
+
+// capacity counts those that are not healthy too.
+func capacity(resource corev1.ResourceName, want int64) func() error {
+	return onNode("capacity", resource, want, func(s *corev1.NodeStatus) corev1.ResourceList { return s.Capacity })
+}
+
+func onNode(what string, resource corev1.ResourceName, want int64, list func(*corev1.NodeStatus) corev1.ResourceList) func() error {
 	return func() error {
 		now, err := cluster.View.Nodes.Get(cluster.Name)
 		if err != nil {
 			return err
 		}
-		if got := count(now.Status.Allocatable, resource); got != want {
-			return fmt.Errorf("allocatable %s is %d, want %d", resource, got, want)
+		if got := count(list(&now.Status), resource); got != want {
+			return fmt.Errorf("%s of %s is %d, want %d", what, resource, got, want)
 		}
 		return nil
 	}
@@ -68,7 +77,7 @@ func configure(t *testing.T, text string, resource corev1.ResourceName, want int
 	if allocatable(resource, want)() == nil {
 		// Another number first: else nothing would show when the new config
 		// is in force.
-		edit(t, map[string]string{node.RondoConfigKey: replicas(9)})
+		edit(t, map[string]string{node.RondoConfigKey: replicas(3)})
 		until(t, soon, "another number", func() error {
 			if allocatable(resource, want)() == nil {
 				return fmt.Errorf("it is still %d", want)
@@ -113,9 +122,11 @@ func edit(t *testing.T, data map[string]string) time.Time {
 	}
 }
 
-// holds: the folder has exactly these files.
+// holds: the folder has exactly these files. (Looked up through the link
+// ..data, since kubelet makes and removes the links beside it later.)
 func holds(volume string, data map[string]string) error {
-	files, err := filepath.Glob(filepath.Join(volume, "[^.]*"))
+	volume = filepath.Join(volume, "..data")
+	files, err := filepath.Glob(filepath.Join(volume, "*"))
 	if err != nil || len(files) != len(data) {
 		return fmt.Errorf("%s holds %v (%w)", volume, files, err)
 	}

@@ -82,8 +82,8 @@ func TestNoRequestNoGPU(t *testing.T) {
 // The list strategies that put mounts into the container or refer to a CDI
 // specification, each to be read by the real container runtime.
 func TestDeviceListStrategies(t *testing.T) {
-	for name, look := range map[string]func(*testing.T, *corev1.Pod){
-		"volume-mounts": func(t *testing.T, pod *corev1.Pod) {
+	for flags, look := range map[string]func(*testing.T, *corev1.Pod){
+		"deviceListStrategy: volume-mounts": func(t *testing.T, pod *corev1.Pod) {
 			const folder = "/var/run/nvidia-container-devices"
 			if got := visible(t, pod); got != folder {
 				t.Errorf("NVIDIA_VISIBLE_DEVICES is %q, want %q", got, folder)
@@ -92,15 +92,15 @@ func TestDeviceListStrategies(t *testing.T) {
 				t.Errorf("%s holds %q, want one GPU", folder, got)
 			}
 		},
-		// Works with both containerd 1.6 and 2. Its runtime made what the
-		// specification says.
-		"cdi-annotations": func(t *testing.T, pod *corev1.Pod) {
+		// Works with both containerd 1.6 and 2, which make what the
+		// specification says. NVIDIA's hook program is not on this node.
+		"deviceListStrategy: cdi-annotations\n    nvidiaCTKPath: /bin/true": func(t *testing.T, pod *corev1.Pod) {
 			run(t, pod, "main", "sh", "-ec", "test -c /dev/nvidia0; test -c /dev/nvidiactl")
 		},
 	} {
-		t.Run(name, func(t *testing.T) {
-			configure(t, strategy(4, "deviceListStrategy: "+name), gpu, 4)
-			pod := create(t, gpuPod(name, gpu))
+		t.Run(strings.Fields(flags)[1], func(t *testing.T) {
+			configure(t, strategy(4, flags), gpu, 4)
+			pod := create(t, gpuPod("sharer", gpu))
 			untilRunning(t, pod)
 			look(t, pod)
 		})
