@@ -9,6 +9,7 @@
 #include "cli/command.h"
 #include "cli/version_command.h"
 #include "demo/demo_command.h"
+#include "run/run_command.h"
 #include "sim/sim_command.h"
 
 int main(int argc, char** argv) {
@@ -21,6 +22,10 @@ int main(int argc, char** argv) {
                rondo::cli::CheckCommand},
               {"demo", "take a tour on a simulated node", "nothing",
                rondo::demo::DemoCommand},
+              {"run", "run a program with a share of a GPU",
+               "an NVIDIA driver, 535 or newer", rondo::run::RunCommand},
+              {"run-arbiter", "what the first rondo run starts", "rondo run",
+               rondo::run::RunArbiterCommand},
               {"sim", "run programs on a simulated GPU node", "nothing",
                rondo::sim::SimCommand},
               {"version", "print the version", "nothing",

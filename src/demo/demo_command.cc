@@ -194,7 +194,11 @@ int DemoCommand(int argc, char** argv) {
       "rondo demo");
   app.add_option("--profile", profile, "the node's GPUs, as for `rondo sim`")
       ->capture_default_str();
-  CLI11_PARSE(app, argc, argv);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error) == 0 ? kExitOk : kExitUsage;
+  }
   absl::StatusOr<TempDir> scratch = TempDir::Create("rondo-demo");
   absl::Status status = scratch.status();
   if (status.ok()) status = Demo(profile, scratch->path()).Run();

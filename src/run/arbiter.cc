@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "run/arbiter.h"
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+
+#include <cerrno>
+#include <cstring>
+#include <set>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "base/file.h"
+#include "base/log.h"
+#include "base/status.h"
+
+namespace rondo::run {
+namespace {
+
+absl::StatusOr<UniqueFd> Lock(const std::string& run_dir) {
+  const std::string path = run_dir + "/arbiter.lock";
+  UniqueFd fd(open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
+  if (!fd.ok()) return ErrnoStatus(absl::StrCat("open ", path));
+  if (flock(fd.get(), LOCK_EX | LOCK_NB) != 0)
+    return absl::AlreadyExistsError(
+        absl::StrCat("another arbiter serves ", run_dir));
+  return fd;
+}
+
+absl::StatusOr<UniqueFd> Listen(const std::string& path) {
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  if (path.size() >= sizeof(address.sun_path))
+    return absl::InvalidArgumentError(absl::StrCat("path too long: ", path));
+  memcpy(address.sun_path, path.data(), path.size());
+  UniqueFd fd(
+      socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  unlink(path.c_str());  // of a dead one: the lock is ours
+  if (!fd.ok() ||
+      bind(fd.get(), reinterpret_cast<sockaddr*>(&address), sizeof(address)) !=
+          0 ||
+      listen(fd.get(), 64) != 0)
+    return ErrnoStatus(absl::StrCat("listen on ", path));
+  return fd;
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<Arbiter>> Arbiter::Create(EventLoop& loop,
+                                                         rm::System& system,
+                                                         Options options) {
+  RONDO_ASSIGN_OR_RETURN(UniqueFd lock, Lock(options.run_dir));
+  RONDO_ASSIGN_OR_RETURN(auto share,
+                         share::Share::Create(loop, RealClock(), system,
+                                              {.run_dir = options.run_dir}));
+  RONDO_ASSIGN_OR_RETURN(UniqueFd listener,
+                         Listen(ControlSocket(options.run_dir)));
+  std::unique_ptr<Arbiter> arbiter(
+      new Arbiter(loop, std::move(options), std::move(lock),
+                  std::move(listener), std::move(share)));
+  arbiter->feed_ = std::make_unique<agent::ActivityFeed>(loop, system, "/dev",
+                                                         *arbiter->share_);
+  RONDO_RETURN_IF_ERROR(loop.Watch(arbiter->listener_.get(),
+                                   [a = arbiter.get()] { a->OnConnection(); }));
+  arbiter->StopWhenUnused();
+  return arbiter;
+}
+
+Arbiter::Arbiter(EventLoop& loop, Options options, UniqueFd lock,
+                 UniqueFd listener, std::unique_ptr<share::Share> share)
+    : loop_(loop),
+      options_(std::move(options)),
+      lock_(std::move(lock)),
+      listener_(std::move(listener)),
+      share_(std::move(share)) {}
+
+Arbiter::~Arbiter() {
+  loop_.CancelTimer(linger_);
+  loop_.Unwatch(listener_.get());
+  for (auto& [fd, client] : clients_) loop_.Unwatch(fd);
+  unlink(ControlSocket(options_.run_dir).c_str());
+}
+
+void Arbiter::OnConnection() {
+  UniqueFd fd(
+      accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+  if (!fd.ok()) return;
+  const int number = fd.get();
+  clients_[number].fd = std::move(fd);
+  if (!loop_.Watch(number, [this, number] { OnPacket(number); }).ok())
+    clients_.erase(number);
+  StopWhenUnused();
+}
+
+void Arbiter::OnPacket(int fd) {
+  char buffer[kMaxMessage];
+  const ssize_t n = recv(fd, buffer, sizeof(buffer), 0);
+  if (n < 0 && (errno == EAGAIN || errno == EINTR)) return;
+  if (n <= 0) return Drop(fd);
+  absl::StatusOr<std::string> slot = absl::InternalError("");
+  if (auto request = DecodeRequest({buffer, static_cast<size_t>(n)});
+      request.ok())
+    slot = Grant(clients_[fd], *request);
+  else
+    slot = request.status();
+  const std::string answer = EncodeAnswer(slot);
+  if (send(fd, answer.data(), answer.size(), MSG_NOSIGNAL) < 0 || !slot.ok())
+    Drop(fd);
+}
+
+void Arbiter::Drop(int fd) {
+  loop_.Unwatch(fd);
+  clients_.erase(fd);
+  if (absl::Status status = Configure(); !status.ok())
+    LogError("arbiter: ", status.message());
+  StopWhenUnused();
+}
+
+absl::StatusOr<std::string> Arbiter::Grant(Client& client,
+                                           const Request& request) {
+  if (!client.slot.empty())
+    return absl::InvalidArgumentError("this run has a slot already");
+  std::set<std::string> taken;
+  for (const auto& [fd, other] : clients_) taken.insert(other.slot);
+  share::SlotSpec spec{.gpu_uuid = request.gpu_uuid,
+                       .limit_bytes = request.memory_bytes,
+                       .memory = request.memory_bytes
+                                     ? config::MemoryMode::kEnforce
+                                     : config::MemoryMode::kObserve,
+                       .tenant = request.tenant};
+  // A run whose arbiter died asks for the slot whose socket its program knows.
+  while (taken.count(spec.id()) > 0 ||
+         (!request.slot.empty() && spec.id() != request.slot)) {
+    if (++spec.replica > 4096)
+      return absl::ResourceExhaustedError("no free slot");
+  }
+  client.slot = spec.id();
+  client.spec = spec;
+  RONDO_RETURN_IF_ERROR(Configure());
+  LogInfo("slot ", client.slot, ": class ", ClassName(request.tenant.cls),
+          ", weight ", request.tenant.weight);
+  return client.slot;
+}
+
+absl::Status Arbiter::Configure() {
+  share::ShareConfig config;
+  for (const auto& [fd, client] : clients_)
+    if (!client.slot.empty()) config.slots.push_back(client.spec);
+  return share_->Configure(config);
+}
+
+void Arbiter::StopWhenUnused() {
+  loop_.CancelTimer(linger_);
+  if (clients_.empty())
+    linger_ = loop_.RunAfter(options_.linger, [this] { loop_.Stop(); });
+}
+
+}  // namespace rondo::run

@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "run/lease.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <spawn.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+
+#include <cerrno>
+#include <cstring>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "base/file.h"
+#include "base/status.h"
+
+namespace rondo::run {
+namespace {
+
+constexpr int kAnswerMs = 10'000;
+
+absl::StatusOr<UniqueFd> Connect(const std::string& path) {
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  if (path.size() >= sizeof(address.sun_path))
+    return absl::InvalidArgumentError(absl::StrCat("path too long: ", path));
+  memcpy(address.sun_path, path.data(), path.size());
+  UniqueFd fd(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
+  if (!fd.ok() || connect(fd.get(), reinterpret_cast<sockaddr*>(&address),
+                          sizeof(address)) != 0)
+    return ErrnoStatus(absl::StrCat("connect ", path));
+  return fd;
+}
+
+// The arbiter's life is its own: a grandchild in a session of its own. Returns
+// when it listens, or another one does; it says so by closing its end of a
+// pipe.
+absl::Status StartArbiter(const std::string& run_dir,
+                          const std::string& executable) {
+  int ends[2];
+  if (pipe2(ends, O_CLOEXEC) != 0) return ErrnoStatus("pipe2");
+  UniqueFd ours(ends[0]), theirs(ends[1]);
+  posix_spawn_file_actions_t actions;
+  posix_spawn_file_actions_init(&actions);
+  const std::string log = run_dir + "/arbiter.log";
+  posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0);
+  posix_spawn_file_actions_adddup2(&actions, theirs.get(), 1);
+  posix_spawn_file_actions_addopen(&actions, 2, log.c_str(),
+                                   O_WRONLY | O_CREAT | O_APPEND, 0600);
+  std::string words[] = {"rondo", "run-arbiter", run_dir};
+  char* argv[] = {words[0].data(), words[1].data(), words[2].data(), nullptr};
+  pid_t pid = 0;
+  const int error =
+      posix_spawn(&pid, executable.c_str(), &actions, nullptr, argv, environ);
+  posix_spawn_file_actions_destroy(&actions);
+  if (error != 0)
+    return absl::InternalError(
+        absl::StrCat("start ", executable, ": ", strerror(error)));
+  theirs.Reset();
+  waitpid(pid, nullptr, 0);  // the middle process, which leaves at once
+  pollfd ready{.fd = ours.get(), .events = POLLIN, .revents = 0};
+  if (poll(&ready, 1, kAnswerMs) != 1)
+    return absl::DeadlineExceededError(
+        absl::StrCat("the arbiter does not come up; see ", log));
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::string> Ask(int fd, const Request& request) {
+  const std::string packet = EncodeRequest(request);
+  if (send(fd, packet.data(), packet.size(), MSG_NOSIGNAL) < 0)
+    return absl::UnavailableError("the arbiter went away");
+  pollfd answer{.fd = fd, .events = POLLIN, .revents = 0};
+  if (poll(&answer, 1, kAnswerMs) != 1)
+    return absl::DeadlineExceededError("the arbiter does not answer");
+  char buffer[kMaxMessage];
+  const ssize_t n = recv(fd, buffer, sizeof(buffer), 0);
+  if (n <= 0) return absl::UnavailableError("the arbiter went away");
+  return DecodeAnswer({buffer, static_cast<size_t>(n)});
+}
+
+}  // namespace
+
+absl::StatusOr<Lease> Lease::Take(const std::string& run_dir,
+                                  const std::string& executable,
+                                  const Request& request) {
+  absl::Status last;
+  // An arbiter may be leaving just now; a few rounds meet or make the next one.
+  for (int round = 0; round < 5; ++round) {
+    absl::StatusOr<UniqueFd> fd = Connect(ControlSocket(run_dir));
+    if (!fd.ok()) {
+      last = StartArbiter(run_dir, executable);
+      if (last.ok()) fd = Connect(ControlSocket(run_dir));
+    }
+    if (!fd.ok()) continue;
+    absl::StatusOr<std::string> slot = Ask(fd->get(), request);
+    if (slot.ok()) return Lease(*std::move(fd), *std::move(slot));
+    last = slot.status();
+    if (!absl::IsUnavailable(last)) break;
+  }
+  return last.ok() ? absl::UnavailableError(absl::StrCat(
+                         "no arbiter listens; see ", run_dir, "/arbiter.log"))
+                   : last;
+}
+
+}  // namespace rondo::run

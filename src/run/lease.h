@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A slot held from the arbiter, as seen by `rondo run`: joins the arbiter of
+// the run folder, or starts it. One thread. The slot is held until the object
+// goes or the arbiter dies (the descriptor becomes readable).
+
+#ifndef RONDO_RUN_LEASE_H_
+#define RONDO_RUN_LEASE_H_
+
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "base/unique_fd.h"
+#include "run/control.h"
+
+namespace rondo::run {
+
+class Lease {
+ public:
+  // executable: what is started as `<executable> run-arbiter <run_dir>` where
+  // no arbiter answers.
+  static absl::StatusOr<Lease> Take(const std::string& run_dir,
+                                    const std::string& executable,
+                                    const Request& request);
+
+  const std::string& slot() const { return slot_; }
+  int fd() const { return fd_.get(); }
+
+ private:
+  Lease(UniqueFd fd, std::string slot)
+      : fd_(std::move(fd)), slot_(std::move(slot)) {}
+  UniqueFd fd_;
+  std::string slot_;
+};
+
+}  // namespace rondo::run
+
+#endif  // RONDO_RUN_LEASE_H_

@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "run/program.h"
+
+#include <poll.h>
+#include <signal.h>
+#include <spawn.h>
+#include <sys/signalfd.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "base/file.h"
+#include "base/unique_fd.h"
+
+namespace rondo::run {
+namespace {
+
+constexpr int kPassedOn[] = {SIGHUP,  SIGINT,  SIGQUIT, SIGTERM,
+                             SIGUSR1, SIGUSR2, SIGCONT, SIGWINCH};
+
+std::vector<std::string> Environment(const std::vector<std::string>& changes) {
+  std::vector<std::string> environment = changes;
+  for (char** entry = environ; *entry != nullptr; ++entry) {
+    const absl::string_view old = *entry;
+    bool replaced = false;
+    for (const std::string& change : changes)
+      replaced |= absl::StartsWith(
+          old, absl::string_view(change).substr(0, change.find('=') + 1));
+    if (!replaced) environment.emplace_back(old);
+  }
+  return environment;
+}
+
+std::vector<char*> Pointers(std::vector<std::string>& words) {
+  std::vector<char*> pointers;
+  for (std::string& word : words) pointers.push_back(word.data());
+  pointers.push_back(nullptr);
+  return pointers;
+}
+
+absl::StatusOr<pid_t> Spawn(const Program& program, const sigset_t& old_mask) {
+  std::vector<std::string> words = program.words;
+  std::vector<std::string> environment = Environment(program.environment);
+  posix_spawnattr_t attributes;
+  posix_spawnattr_init(&attributes);
+  posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK);
+  posix_spawnattr_setsigmask(&attributes, &old_mask);
+  pid_t pid = 0;
+  const int error =
+      posix_spawnp(&pid, words[0].c_str(), nullptr, &attributes,
+                   Pointers(words).data(), Pointers(environment).data());
+  posix_spawnattr_destroy(&attributes);
+  if (error == 0) return pid;
+  return absl::NotFoundError(absl::StrCat(words[0], ": ", strerror(error)));
+}
+
+// True when the child has ended; status is its wait status then.
+bool HandleSignals(int signals, pid_t child, int& status) {
+  signalfd_siginfo info;
+  while (read(signals, &info, sizeof(info)) == sizeof(info)) {
+    if (info.ssi_signo == SIGCHLD) continue;
+    // Of the terminal (SI_KERNEL): the child, in our process group, has it too.
+    if (info.ssi_code <= 0) kill(child, static_cast<int>(info.ssi_signo));
+  }
+  return waitpid(child, &status, WNOHANG) == child;
+}
+
+}  // namespace
+
+std::string Preload(const std::string& library, const char* present) {
+  if (present == nullptr || *present == '\0') return library;
+  return absl::StrCat(library, ":", present);
+}
+
+absl::StatusOr<int> RunProgram(const Program& program, int fd,
+                               const std::function<int()>& on_fd) {
+  sigset_t mask, old_mask;
+  sigemptyset(&mask);
+  for (int signal : kPassedOn) sigaddset(&mask, signal);
+  sigaddset(&mask, SIGCHLD);
+  sigprocmask(SIG_BLOCK, &mask, &old_mask);
+  UniqueFd signals(signalfd(-1, &mask, SFD_CLOEXEC | SFD_NONBLOCK));
+  if (!signals.ok()) return ErrnoStatus("signalfd");
+  const absl::StatusOr<pid_t> child = Spawn(program, old_mask);
+  if (!child.ok()) return child.status();
+  int status = 0;
+  // Once before the first wait: it may have ended already.
+  while (!HandleSignals(signals.get(), *child, status)) {
+    pollfd fds[] = {{.fd = signals.get(), .events = POLLIN, .revents = 0},
+                    {.fd = fd, .events = POLLIN, .revents = 0}};
+    poll(fds, 2, -1);
+    if (fds[1].revents != 0) fd = on_fd();
+  }
+  return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
+
+}  // namespace rondo::run

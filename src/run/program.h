@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The program that `rondo run` runs: started with librondo.so preloaded,
+// signals passed on, waited for.
+
+#ifndef RONDO_RUN_PROGRAM_H_
+#define RONDO_RUN_PROGRAM_H_
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+
+namespace rondo::run {
+
+struct Program {
+  std::vector<std::string> words;
+  // NAME=value, replacing what is there.
+  std::vector<std::string> environment;
+};
+
+// LD_PRELOAD with library in front of what the environment has; order matters:
+// the shim must see calls first.
+std::string Preload(const std::string& library, const char* present);
+
+// Runs it to its end. fd: watched while it runs; on_fd is called when it is
+// readable and returns the descriptor to watch from then on (-1: none). Signals
+// sent to this process go on to the program; those of the terminal reach it by
+// themselves. NotFound where the program does not exist; else its exit code, or
+// 128 + signal.
+absl::StatusOr<int> RunProgram(const Program& program, int fd,
+                               const std::function<int()>& on_fd);
+
+}  // namespace rondo::run
+
+#endif  // RONDO_RUN_PROGRAM_H_

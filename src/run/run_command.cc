@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "run/run_command.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <iostream>
+#include <memory>
+#include <optional>
+
+#include "CLI/CLI.hpp"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "base/event_loop.h"
+#include "base/file.h"
+#include "base/log.h"
+#include "base/status.h"
+#include "config/duration.h"
+#include "nvml/library.h"
+#include "nvml/real.h"
+#include "rm/client.h"
+#include "rm/system.h"
+#include "run/arbiter.h"
+#include "run/lease.h"
+#include "run/program.h"
+#include "share/shim_library.h"
+
+namespace rondo::run {
+namespace {
+
+struct RunOptions {
+  std::string memory, cls = "standard", run_dir;
+  double weight = 1, limit = 1;
+  int gpu = 0;
+  std::vector<std::string> words;
+};
+
+// A folder that only this user can write: programs take orders from the sockets
+// in it.
+absl::StatusOr<std::string> RunDir(const std::string& given) {
+  std::string dir = given;
+  if (dir.empty()) {
+    const char* runtime = getenv("XDG_RUNTIME_DIR");
+    if (getuid() == 0)
+      dir = "/run/rondo-run";
+    else if (runtime != nullptr && *runtime != '\0')
+      dir = absl::StrCat(runtime, "/rondo-run");
+    else
+      dir = absl::StrCat("/tmp/rondo-run-", getuid());
+  }
+  RONDO_RETURN_IF_ERROR(MakeDirectories(dir, 0700));
+  struct stat st {};
+  if (lstat(dir.c_str(), &st) != 0) return ErrnoStatus(dir);
+  if (!S_ISDIR(st.st_mode) || st.st_uid != getuid())
+    return absl::PermissionDeniedError(
+        absl::StrCat(dir, " is not a folder of yours; give another --run-dir"));
+  return dir;
+}
+
+// The UUID of the GPU, if its driver is one that can be governed.
+absl::StatusOr<std::string> FindGpu(int index) {
+  auto nvml = nvml::Real::Load(nvml::FindLibrary(""));
+  if (!nvml.ok())
+    return absl::FailedPreconditionError(absl::StrCat(
+        "no NVIDIA driver on this machine: ", nvml.status().message()));
+  RONDO_ASSIGN_OR_RETURN(const std::string version, (*nvml)->DriverVersion());
+  int major = 0;
+  if (!absl::SimpleAtoi(version.substr(0, version.find('.')), &major) ||
+      major < rm::kOldestDriver)
+    return absl::FailedPreconditionError(
+        absl::StrCat("driver ", version, ": its interface is not known; ",
+                     rm::kOldestDriver, " is the oldest that is"));
+  RONDO_ASSIGN_OR_RETURN(const auto gpus, (*nvml)->ListGpus());
+  if (index < 0 || index >= static_cast<int>(gpus.size()))
+    return absl::InvalidArgumentError(
+        absl::StrCat("no GPU ", index, ": this machine has ", gpus.size()));
+  if (!gpus[index].ok()) return gpus[index].status();
+  return gpus[index]->uuid;
+}
+
+absl::StatusOr<Request> MakeRequest(const RunOptions& options) {
+  Request request;
+  if (!options.memory.empty()) {
+    RONDO_ASSIGN_OR_RETURN(request.memory_bytes,
+                           config::ParseQuantity(options.memory));
+  }
+  RONDO_ASSIGN_OR_RETURN(request.tenant.cls, ParseClass(options.cls));
+  if (!(options.weight > 0) || options.weight > 1000)
+    return absl::InvalidArgumentError("--weight must be above 0, at most 1000");
+  if (!(options.limit > 0) || options.limit > 1)
+    return absl::InvalidArgumentError("--limit must be above 0, at most 1");
+  request.tenant.weight = options.weight;
+  request.tenant.limit = options.limit;
+  RONDO_ASSIGN_OR_RETURN(request.gpu_uuid, FindGpu(options.gpu));
+  return request;
+}
+
+absl::StatusOr<int> Run(const RunOptions& options) {
+  RONDO_ASSIGN_OR_RETURN(Request request, MakeRequest(options));
+  RONDO_ASSIGN_OR_RETURN(const std::string run_dir, RunDir(options.run_dir));
+  RONDO_RETURN_IF_ERROR(share::InstallShim(run_dir + "/lib"));
+  const std::string self = "/proc/self/exe";
+  std::optional<Lease> lease;
+  RONDO_ASSIGN_OR_RETURN(lease, Lease::Take(run_dir, self, request));
+  request.slot = lease->slot();
+  Program program{
+      .words = options.words,
+      .environment = {
+          "LD_PRELOAD=" + Preload(run_dir + "/lib/" + share::kShimName,
+                                  getenv("LD_PRELOAD")),
+          "RONDO_SLOTS=" + lease->slot(), "RONDO_RUN_DIR=" + run_dir,
+          "CUDA_VISIBLE_DEVICES=" + request.gpu_uuid}};
+  return RunProgram(program, lease->fd(), [&] {
+    // The arbiter died. The program runs on, freed by its shim; another arbiter
+    // takes it back under the same slot.
+    lease.reset();
+    auto again = Lease::Take(run_dir, self, request);
+    if (!again.ok()) {
+      LogError("rondo run: no arbiter: ", again.status().message());
+      return -1;
+    }
+    lease = *std::move(again);
+    return lease->fd();
+  });
+}
+
+}  // namespace
+
+int RunCommand(int argc, char** argv) {
+  RunOptions options;
+  CLI::App app("Run a program with a share of a GPU.", "rondo run");
+  app.add_option("--memory", options.memory,
+                 "GPU memory that it may use, such as 8Gi; default: no limit");
+  app.add_option("--weight", options.weight,
+                 "its share of GPU time among those that want it")
+      ->capture_default_str();
+  app.add_option("--class", options.cls, "latency, standard or batch")
+      ->capture_default_str();
+  app.add_option("--limit", options.limit,
+                 "most of the GPU's time that it may have, even alone")
+      ->capture_default_str();
+  app.add_option("--gpu", options.gpu, "index of the GPU")
+      ->capture_default_str();
+  app.add_option("--run-dir", options.run_dir,
+                 "where runs that share a GPU meet; default: one a user");
+  app.add_option("CMD", options.words, "the program and its arguments")
+      ->required();
+  app.prefix_command();
+  app.positionals_at_end();
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error) == 0 ? kExitOk : kExitUsage;
+  }
+  const absl::StatusOr<int> code = Run(options);
+  if (code.ok()) return *code;
+  std::cerr << "rondo run: " << code.status().message() << "\n";
+  return ExitCode(code.status());
+}
+
+int RunArbiterCommand(int argc, char** argv) {
+  if (argc != 2) {
+    std::cerr << "usage: rondo run-arbiter DIR (started by rondo run)\n";
+    return kExitUsage;
+  }
+  // Leave the terminal and its signals: later runs of other sessions depend on
+  // this process.
+  if (const pid_t pid = fork(); pid != 0) _exit(pid < 0 ? kExitFailure : 0);
+  setsid();
+  EventLoop loop;
+  auto arbiter = Arbiter::Create(loop, rm::RealSystem(), {.run_dir = argv[1]});
+  // Standard output is the starter's pipe: closing it says that the socket is
+  // there (or that another's is).
+  close(STDOUT_FILENO);
+  open("/dev/null", O_WRONLY | O_CLOEXEC);
+  if (!arbiter.ok()) {
+    LogError("arbiter: ", arbiter.status().message());
+    return ExitCode(arbiter.status());
+  }
+  loop.Run();
+  return kExitOk;
+}
+
+}  // namespace rondo::run
