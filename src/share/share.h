@@ -92,7 +92,7 @@ class Share {
                           std::chrono::microseconds interval,
                           const std::vector<PidActivity>& runs) = 0;
   // Called when reports are wanted at another rate: at once with the present
-  // one for each GPU, then on each change.
+  // one for each GPU, then on each change. An empty callback ends the reports.
   using RateCallback = std::function<void(const std::string& gpu_uuid,
                                           std::chrono::microseconds interval)>;
   virtual void OnSampleRate(RateCallback callback) = 0;
