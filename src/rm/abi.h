@@ -122,8 +122,7 @@ struct MapMemoryArg {  // NVOS33 with its descriptor
   uint32_t pad1;
 };
 static_assert(sizeof(MapMemoryArg) == 56);
-// Of its flags: bits 1:0 = the access wanted. Memory that is read-only to users
-// is refused (0x1f) with any other.
+// Bits 1:0 of flags: memory that is read-only to users wants no other (0x1f).
 inline constexpr uint32_t kMapReadOnly = 1;
 static_assert(offsetof(MapMemoryArg, status) == 40);
 

@@ -18,6 +18,7 @@
 #include <thread>
 
 #include "absl/strings/str_cat.h"
+#include "base/clock.h"
 #include "base/file.h"
 #include "gtest/gtest.h"
 #include "sim/driver/interpose/carry.h"
@@ -150,6 +151,47 @@ TEST_F(ServerTest, ThreadsShareADescriptor) {
   for (std::thread& t : threads) t.join();
   EXPECT_EQ(taken, 500);
   EXPECT_TRUE(WaitForBytes(1000 * kMiB));
+}
+
+// The child allocates and frees without end; whatever it was in the middle of,
+// nothing of it stays.
+TEST_F(ServerTest, KilledAtAnyMomentLeavesNothing) {
+  const UniqueFd own = OpenControl();
+  TestClient neighbour = Opened(own.get());
+  uint64_t kept = 4 * kMiB;
+  uint32_t handle = 0;
+  ASSERT_EQ(neighbour.Memory(&kept, &handle), rm::kOk);
+  for (int round = 0; round < 40; ++round) {
+    int counter[2];
+    ASSERT_EQ(pipe2(counter, O_CLOEXEC), 0);
+    const pid_t child = fork();
+    if (child == 0) {
+      const UniqueFd fd = OpenControl();
+      TestClient client = Opened(fd.get());
+      for (uint32_t i = 1;; ++i) {
+        uint64_t bytes = 2 * kMiB;
+        uint32_t block = 0, group = 0, channel = 0;
+        client.Memory(&bytes, &block);
+        client.Group(&group, &channel);
+        if (i % 3 != 0) client.Free(block);
+        if (write(counter[1], "x", 1) != 1) _exit(1);
+      }
+    }
+    // Once it has come so far, it dies at whatever it is doing.
+    for (int i = 0; i <= round; ++i) {
+      char c;
+      ASSERT_EQ(read(counter[0], &c, 1), 1);
+    }
+    kill(child, SIGKILL);
+    waitpid(child, nullptr, 0);
+    close(counter[0]);
+    close(counter[1]);
+  }
+  const MonotonicTime end = RealClock().Now() + kDeadline;
+  while (neighbour.FbInfo(rm::kFbHeapFree) != 996u * 1024 &&
+         RealClock().Now() < end)
+    continue;
+  EXPECT_EQ(neighbour.FbInfo(rm::kFbHeapFree), 996u * 1024);
 }
 
 TEST_F(ServerTest, MapsWhatTheDescriptorWasGiven) {
