@@ -176,7 +176,7 @@ void Link::Take(const void* data, size_t size) {
     welcomed_ = true;
     TakePolicy(welcome.policy);
     slice_us_ = welcome.policy.slice_us;
-    slice_seq_ = welcome.header.seq;
+    slice_seq_ = 0;
     slice_waits_ = slice_us_ != 0;
   } else if (wire::Read(data, size, &change) && welcomed_) {
     TakePolicy(change.policy);

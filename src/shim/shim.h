@@ -32,6 +32,8 @@ struct Shim {
   // Whether the process has used the driver, and whether it has a slot at all.
   // Read without the lock by every hook.
   std::atomic<bool> armed{false}, inert{false};
+  // The driver is older than what we know: everything passes.
+  std::atomic<bool> too_old{false};
   // The shim's thread is wanted and does not run yet.
   std::atomic<bool> thread_due{false};
   // The descriptor of /dev/nvidia-uvm, -1 before UVM_INITIALIZE.
@@ -51,7 +53,6 @@ struct Shim {
   sys::FileId uvm_file;
   bool hmm_left_on = false;
   char driver[32]{};
-  bool too_old = false;
   bool thread_runs = false;
   uint32_t unblock = 0;  // slots whose groups wait for Unblock (slices.h)
 

@@ -93,6 +93,23 @@ bool Resume(Shim* shim, uint32_t slots) {
   return ok;
 }
 
+// Unasked: how many groups there are now, and on what.
+void TellGroups(Shim* shim, uint32_t slots, bool failed) {
+  for (uint32_t i = 0; i < shim->slots.count; ++i) {
+    if ((slots >> i & 1) == 0 || !shim->links[i].connected()) continue;
+    auto applied = wire::Make<wire::Applied>(0);
+    applied.failed = failed ? 1 : 0;
+    shim->objects.ForEach(ObjectKind::kGroup, [&](Object& group) {
+      if ((shim->SlotsOf(group.gpu) >> i & 1) == 0) return;
+      ++applied.groups;
+      const uint32_t wanted = WantedSlice(shim, group);
+      const uint32_t us = group.ours ? wanted : group.value;
+      if (applied.us == 0 || us < applied.us) applied.us = us;
+    });
+    shim->links[i].Tell(applied, &shim->health);
+  }
+}
+
 }  // namespace
 
 uint32_t WantedSlice(Shim* shim, const Object& group) {
@@ -107,11 +124,13 @@ uint32_t WantedSlice(Shim* shim, const Object& group) {
 void OnNewGroup(Shim* shim, Object* group) {
   const uint32_t us = GetSlice(*group);
   group->value = us != 0 ? us : rm::kDefaultCopySliceUs;
-  if (WantedSlice(shim, *group) == 0) return;
-  uint32_t applied;
-  if (Govern(shim, group, &applied) == Set::kRefused) {
-    shim->health.Set(wire::Reason::kSliceRefused);
+  bool failed = false;
+  if (WantedSlice(shim, *group) != 0) {
+    uint32_t applied;
+    failed = Govern(shim, group, &applied) == Set::kRefused;
+    if (failed) shim->health.Set(wire::Reason::kSliceRefused);
   }
+  TellGroups(shim, shim->SlotsOf(group->gpu), failed);
 }
 
 void ApplySlice(Shim* shim, uint32_t slot, uint32_t seq) {

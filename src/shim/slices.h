@@ -18,7 +18,8 @@
 
 namespace rondo::shim {
 
-// A group that the driver just made: notes its own slice, gives it ours.
+// A group that the driver just made: notes its own slice, gives it ours,
+// and tells the agents how many there are.
 void OnNewGroup(Shim* shim, Object* group);
 // The slice that our agents want for a group now; 0 = its own.
 uint32_t WantedSlice(Shim* shim, const Object& group);

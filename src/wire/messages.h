@@ -136,8 +136,8 @@ static_assert(sizeof(Slice) == 16);
 // groups == 0: no channel group yet; the slice is kept for the first.
 struct Applied {
   static constexpr Type kType = Type::kApplied;
-  Header
-      header;   // seq of the kSlice; 0 when a new group got the slice in force
+  // seq of the kSlice; 0 unasked: a group was made, or the welcome had a slice.
+  Header header;
   uint32_t us;  // read back; the smallest where groups differ
   uint16_t groups, failed;
 };

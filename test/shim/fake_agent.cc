@@ -140,7 +140,8 @@ void FakeAgent::Handle(int fd, const char* data, size_t size) {
       }
     }
   } else if (wire::Read(data, size, &applied)) {
-    state_.applied.push_back(applied);
+    (applied.header.seq != 0 ? state_.applied : state_.unasked)
+        .push_back(applied);
   } else if (wire::Read(data, size, &health)) {
     state_.health = health;
   }

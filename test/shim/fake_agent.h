@@ -29,7 +29,8 @@ struct FakeAgentState {
   int hellos = 0;                                 // ever
   std::map<int, std::map<uint64_t, Block>> held;  // by connection
   std::set<std::pair<uint32_t, uint32_t>> channels;
-  std::vector<wire::Applied> applied;
+  std::vector<wire::Applied> applied;  // answers
+  std::vector<wire::Applied> unasked;  // told when a group was made
   wire::State health{};
   wire::Hello hello{};
   int asked = 0;

@@ -61,6 +61,16 @@ TEST_F(ShimSlices, NewGroupsGetIt) {
   EXPECT_EQ(tenant.Do("get_slice 12"), "20000");
 }
 
+TEST_F(ShimSlices, GroupsAreToldAsTheyAreMade) {
+  FakeAgent agent(socket, {});
+  TenantProcess tenant(dir);
+  MakeContext(&tenant);
+  EXPECT_TRUE(agent.Wait([](const auto& s) {
+    return s.unasked.size() == 2 && s.unasked[1].groups == 2 &&
+           s.unasked[1].us == 1024;
+  }));
+}
+
 TEST_F(ShimSlices, TheWelcomeMayBringOne) {
   FakeAgent::Options options;
   options.policy.slice_us = 7000;
@@ -173,7 +183,7 @@ TEST_F(ShimSlices, ARestartedAgentHearsEverything) {
   FakeAgent next(socket, options);
   EXPECT_TRUE(next.Wait([](const auto& s) {
     return s.channels.size() == 2 && s.Used() == 1048576 && s.hello.held == 1 &&
-           !s.applied.empty();
+           !s.unasked.empty();
   }));
   EXPECT_EQ(tenant.Do("get_slice 10"), "9000");
   EXPECT_TRUE(next.Wait([](const auto& s) {
