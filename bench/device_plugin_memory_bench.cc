@@ -1,21 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Resident memory of a process that is nothing but the device plugin: the
-// stand-in kubelet lives in the parent. Counted after registration, a new list
-// and 200 allocations. Not a Google Benchmark loop: one figure a case.
+// Resident memory of a process that is nothing but the device plugin, after
+// registration and 200 allocations. The stand-in kubelet lives in the parent;
+// the plugin is this same program, started anew.
 
-#include <fcntl.h>
+#include <benchmark/benchmark.h>
 #include <signal.h>
+#include <spawn.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
 #include <cstdio>
 #include <cstdlib>
 #include <string>
 
-#include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
 #include "base/file.h"
 #include "base/log.h"
 #include "demo/stand_in_kubelet.h"
@@ -34,8 +35,8 @@ void Require(bool condition, const char* what) {
   std::_Exit(1);
 }
 
-// The plugin's process: ends with its parent's SIGKILL.
-[[noreturn]] void RunPlugin(const std::string& dir, int replicas) {
+// The plugin's process; the parent kills it.
+int RunPlugin(const std::string& dir, int replicas) {
   EventLoop loop;
   FakeBackend backend;
   ManagerOptions options;
@@ -45,49 +46,71 @@ void Require(bool condition, const char* what) {
   plan.flags.kubelet_socket = absl::StrCat(dir, "/kubelet.sock");
   Require(manager.Apply(plan, TestGpus(8)).ok(), "apply");
   loop.Run();
-  std::_Exit(0);
+  return 0;
 }
 
-std::string Field(pid_t pid, const std::string& name) {
+pid_t StartPlugin(const std::string& dir, int replicas) {
+  std::string self = "/proc/self/exe";
+  std::string mode = "plugin";
+  std::string folder = dir;
+  std::string count = absl::StrCat(replicas);
+  char* const argv[] = {self.data(), mode.data(), folder.data(), count.data(),
+                        nullptr};
+  pid_t pid = 0;
+  Require(posix_spawn(&pid, self.c_str(), nullptr, nullptr, argv, environ) == 0,
+          "start of the plugin");
+  return pid;
+}
+
+double Mebibytes(pid_t pid, absl::string_view name) {
   const auto status = ReadFile(absl::StrCat("/proc/", pid, "/status"));
   Require(status.ok(), "read status");
-  for (const absl::string_view line : absl::StrSplit(*status, '\n')) {
-    if (absl::StartsWith(line, absl::StrCat(name, ":")))
-      return std::string(line);
+  for (absl::string_view line : absl::StrSplit(*status, '\n')) {
+    double kibibytes = 0;
+    if (absl::ConsumePrefix(&line, absl::StrCat(name, ":")) &&
+        absl::ConsumeSuffix(&line, " kB") &&
+        absl::SimpleAtod(absl::StripAsciiWhitespace(line), &kibibytes))
+      return kibibytes / 1024;
   }
-  return "";
+  Require(false, "find the field");
+  return 0;
 }
 
-void Measure(int replicas) {
-  const auto dir = TempDir::Create();
-  Require(dir.ok(), "temporary folder");
-  const pid_t plugin = fork();
-  // Before any gRPC thread exists in this process.
-  if (plugin == 0) RunPlugin(dir->path(), replicas);
-  demo::StandInKubelet kubelet(dir->path());
-  Require(kubelet.Start().ok(), "kubelet");
-  Require(kubelet.WaitForAllocatable(kGpu, 8 * replicas), "registration");
-  for (int i = 0; i < 200; ++i) {
-    const std::string pod = absl::StrCat("pod", i % 50);
-    Require(kubelet.Admit(pod, {{{kGpu, 1}}}).reason.empty(), "admission");
-    kubelet.Remove(pod);
+void Memory(benchmark::State& state) {
+  const int replicas = static_cast<int>(state.range(0));
+  for (auto _ : state) {
+    const auto dir = TempDir::Create();
+    Require(dir.ok(), "temporary folder");
+    demo::StandInKubelet kubelet(dir->path());
+    Require(kubelet.Start().ok(), "kubelet");
+    const pid_t plugin = StartPlugin(dir->path(), replicas);
+    Require(kubelet.WaitForAllocatable(kGpu, 8 * replicas), "registration");
+    for (int i = 0; i < 200; ++i) {
+      const std::string pod = absl::StrCat("pod", i % 50);
+      Require(kubelet.Admit(pod, {{{kGpu, 1}}}).reason.empty(), "admission");
+      kubelet.Remove(pod);
+    }
+    state.counters["rss_mib"] = Mebibytes(plugin, "VmRSS");
+    state.counters["anonymous_mib"] = Mebibytes(plugin, "RssAnon");
+    kill(plugin, SIGKILL);
+    waitpid(plugin, nullptr, 0);
   }
-  std::printf("8 x %d: %s  %s  %s\n", replicas, Field(plugin, "VmRSS").c_str(),
-              Field(plugin, "RssAnon").c_str(),
-              Field(plugin, "Threads").c_str());
-  kill(plugin, SIGKILL);
-  waitpid(plugin, nullptr, 0);
 }
+BENCHMARK(Memory)
+    ->ArgName("replicas")
+    ->Arg(10)
+    ->Arg(1000)
+    ->Iterations(1)
+    ->Unit(benchmark::kMillisecond);
 
 }  // namespace
 }  // namespace rondo::deviceplugin
 
 int main(int argc, char** argv) {
   rondo::SetLogLevel(rondo::LogLevel::kOff);
-  if (argc != 2) {
-    std::fprintf(stderr, "usage: %s REPLICAS\n", argv[0]);
-    return 2;
-  }
-  rondo::deviceplugin::Measure(
-      static_cast<int>(std::strtol(argv[1], nullptr, 10)));
+  int replicas = 0;
+  if (argc == 4 && absl::SimpleAtoi(argv[3], &replicas))
+    return rondo::deviceplugin::RunPlugin(argv[2], replicas);
+  benchmark::Initialize(&argc, argv);
+  benchmark::RunSpecifiedBenchmarks();
 }
