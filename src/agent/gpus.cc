@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "agent/gpus.h"
 
+#include <algorithm>
 #include <map>
 #include <utility>
 
@@ -10,6 +11,14 @@
 #include "config/compile.h"
 
 namespace rondo::agent {
+namespace {
+
+int64_t Unreadable(const deviceplugin::GpuList& gpus) {
+  return std::count_if(gpus.begin(), gpus.end(),
+                       [](const auto& gpu) { return !gpu.ok(); });
+}
+
+}  // namespace
 
 Gpus::Gpus(EventLoop& loop, deviceplugin::ManagerOptions options, Open open)
     : loop_(loop),
@@ -64,8 +73,26 @@ absl::Status Gpus::List(const config::Plan& plan) {
   if (list_.empty()) {
     LogWarning("No devices found.");
     TryAgainLater(plan);
+  } else if (Unreadable(list_) > 0) {
+    AwaitUnreadable(plan);
   }
   return absl::OkStatus();
+}
+
+void Gpus::AwaitUnreadable(const config::Plan& plan) {
+  rescan_ = loop_.RunAfter(manager_options_.recovery_quiet, [this, plan] {
+    const auto gpus = nvml_->ListGpus();
+    if (!gpus.ok() || Unreadable(*gpus) == Unreadable(list_)) {
+      AwaitUnreadable(plan);
+      return;
+    }
+    LogInfo("GPUs: ", Unreadable(*gpus), " of ", gpus->size(),
+            " cannot be read now, ", Unreadable(list_), " before");
+    if (absl::Status status = Apply(plan); !status.ok()) {
+      LogError("GPUs: ", status.message());
+      AwaitUnreadable(plan);
+    }
+  });
 }
 
 void Gpus::TryAgainLater(const config::Plan& plan) {

@@ -58,6 +58,9 @@ class Gpus {
   absl::Status OpenBackend(const std::string& container_driver_root);
   absl::Status List(const config::Plan& plan);
   void TryAgainLater(const config::Plan& plan);
+  // A GPU that was lost when it was listed is in no list and has no health to
+  // recover: it is looked for until it can be read.
+  void AwaitUnreadable(const config::Plan& plan);
 
   EventLoop& loop_;
   const deviceplugin::ManagerOptions manager_options_;
