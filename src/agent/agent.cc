@@ -48,6 +48,10 @@ deviceplugin::ManagerOptions ManagerOptions(const Options& options,
           .recovery_quiet = options.recovery_quiet};
 }
 
+// Who writes a file in place empties it first, and an empty config is a valid
+// one: it is believed when it is still empty after this.
+constexpr std::chrono::milliseconds kEmptyPatience{500};
+
 }  // namespace
 
 class Agent::Impl {
@@ -80,6 +84,9 @@ class Agent::Impl {
   void FirstLoad();
   // always: also when the text did not change.
   absl::Status Load(bool always);
+  // True for a file that is empty now and may not be in a moment: Load comes
+  // again.
+  bool AwaitText(const absl::StatusOr<ConfigText>& text);
   metrics::NodeView View() const;
   void Fail(absl::Status status) {
     result_ = std::move(status);
@@ -96,6 +103,8 @@ class Agent::Impl {
   ConfigKeeper keeper_;
   std::vector<std::unique_ptr<DirWatcher>> dir_watchers_;
   std::string label_;
+  EventLoop::TimerId empty_timer_ = 0;
+  bool empty_believed_ = false;
   bool loaded_ = false;  // the first load has been tried
   std::string waiting_for_ = "the first config";
   absl::Status result_;
@@ -242,7 +251,28 @@ absl::Status Agent::Impl::Load(bool always) {
     if (base.ok())
       facts.gpu_models = gpus_.Models(base.plan->flags.container_driver_root);
   }
-  return keeper_.Offer(ReadConfig(options_, facts), always);
+  const absl::StatusOr<ConfigText> text = ReadConfig(options_, facts);
+  if (!always && AwaitText(text)) return absl::OkStatus();
+  return keeper_.Offer(text, always);
+}
+
+bool Agent::Impl::AwaitText(const absl::StatusOr<ConfigText>& text) {
+  const bool empty = text.ok() && text->text.empty() && !text->origin.empty();
+  if (!empty || empty_believed_) {
+    loop_.CancelTimer(empty_timer_);
+    empty_timer_ = 0;
+    return false;
+  }
+  if (empty_timer_ != 0) return true;
+  LogInfo(text->origin, " is empty: looking again in ", kEmptyPatience.count(),
+          " ms");
+  empty_timer_ = loop_.RunAfter(kEmptyPatience, [this] {
+    empty_timer_ = 0;
+    empty_believed_ = true;
+    Load(/*always=*/false).IgnoreError();  // told and kept by the keeper
+    empty_believed_ = false;
+  });
+  return true;
 }
 
 metrics::NodeView Agent::Impl::View() const {

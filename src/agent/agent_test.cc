@@ -93,6 +93,22 @@ TEST_F(AgentTest, AnEditIsAppliedWithoutANewRegistration) {
   EXPECT_EQ(kubelet_.Counts(kGpu).registrations, 1);
 }
 
+// Between emptying and filling a file in place there is a valid, empty config.
+TEST_F(AgentTest, AFileBeingWrittenInPlaceIsNotTakenForAnEmptyOne) {
+  Write("config", Replicas("4"));
+  Start({"--config-file=" + Path("config")});
+  ASSERT_TRUE(kubelet_.WaitForAllocatable(kGpu, 8));
+  EXPECT_THAT(Get("/metrics"), HasSubstr("\nrondo_config_generation 1\n"));
+  std::ofstream file(Path("config"));
+  ASSERT_TRUE(agent_->NextLineWith("is empty: looking again").ok());
+  file << Replicas("6");
+  file.close();
+  EXPECT_TRUE(kubelet_.WaitForAllocatable(kGpu, 12));
+  EXPECT_THAT(Get("/metrics"), HasSubstr("\nrondo_config_generation 2\n"));
+  Write("config", "");  // meant
+  EXPECT_TRUE(kubelet_.WaitForAllocatable(kGpu, 2));
+}
+
 TEST_F(AgentTest, ABadEditIsRefusedAndReported) {
   Write("config", Replicas("4"));
   Start({"--config-file=" + Path("config")});
@@ -182,6 +198,14 @@ TEST_F(AgentTest, RegistersAgainWhenKubeletRestarts) {
   EXPECT_TRUE(kubelet_.WaitFor(kGpu, [](const demo::ResourceCounts& c) {
     return c.allocatable == 8 && c.registrations == 2;
   }));
+}
+
+TEST_F(AgentTest, AGpuLostAtTheStartIsOfferedOnceItIsBack) {
+  ASSERT_TRUE(node_->Lose(1).ok());
+  Start({});
+  ASSERT_TRUE(kubelet_.WaitForAllocatable(kGpu, 1));
+  ASSERT_TRUE(node_->Clear(1).ok());
+  EXPECT_TRUE(kubelet_.WaitForAllocatable(kGpu, 2));
 }
 
 TEST_F(AgentTest, SighupReadsEverythingAnew) {

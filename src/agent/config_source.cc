@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "agent/config_source.h"
 
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+
 #include <algorithm>
 #include <filesystem>
 #include <system_error>
@@ -32,6 +35,23 @@ absl::StatusOr<std::vector<std::string>> ConfigKeys(
   return keys;
 }
 
+namespace {
+
+// A FIFO would block the agent for ever, a device need not end. /dev/null is
+// how NVIDIA's config-manager says "no config".
+absl::Status CheckReadable(const std::string& path) {
+  struct stat file;
+  // What is not there, or a folder, is told by reading it.
+  if (stat(path.c_str(), &file) != 0 || S_ISREG(file.st_mode) ||
+      S_ISDIR(file.st_mode) ||
+      (S_ISCHR(file.st_mode) && file.st_rdev == makedev(1, 3)))
+    return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(
+      path, ": a FIFO, socket or device; a config is a regular file"));
+}
+
+}  // namespace
+
 absl::StatusOr<ConfigText> ReadConfig(const Options& options,
                                       const NodeFacts& facts) {
   config::ChoiceInput input;
@@ -54,6 +74,7 @@ absl::StatusOr<ConfigText> ReadConfig(const Options& options,
   chosen.origin = choice.rule == config::ChoiceRule::kExplicitFile
                       ? choice.key
                       : PathUnder(options.config_dir, choice.key);
+  RONDO_RETURN_IF_ERROR(CheckReadable(chosen.origin));
   RONDO_ASSIGN_OR_RETURN(chosen.text, ReadFile(chosen.origin));
   return chosen;
 }

@@ -32,7 +32,7 @@ absl::StatusOr<std::vector<std::string>> ConfigKeys(
     const std::string& directory);
 
 // NotFound where the file, or the key that the label or the default names, does
-// not exist.
+// not exist; InvalidArgument where it is no regular file (a FIFO would block).
 absl::StatusOr<ConfigText> ReadConfig(const Options& options,
                                       const NodeFacts& facts);
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "agent/config_source.h"
 
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/file.h"
@@ -58,6 +59,16 @@ TEST_F(ConfigSourceTest, AnExplicitFileWinsAndNothingMeansDefaults) {
   options.config_file += ".missing";
   EXPECT_TRUE(absl::IsNotFound(ReadConfig(options, {}).status()));
   EXPECT_EQ(ReadConfig(Options{}, {})->text, "");
+}
+
+TEST_F(ConfigSourceTest, NothingThatCouldBlockIsRead) {
+  const std::string fifo = dir_.path() + "/fifo";
+  ASSERT_EQ(mkfifo(fifo.c_str(), 0600), 0);
+  for (const std::string& path : {fifo, std::string("/dev/zero")})
+    EXPECT_TRUE(
+        absl::IsInvalidArgument(ReadConfig({.config_file = path}, {}).status()))
+        << path;
+  EXPECT_EQ(ReadConfig({.config_file = "/dev/null"}, {})->text, "");
 }
 
 TEST_F(ConfigSourceTest, WatchesWhereALinkLeadsToo) {
