@@ -121,7 +121,8 @@ class Builder : public YAML::EventHandler {
     bool has_key = false;
     bool merge = false;
     Entry key;
-    std::map<std::string, size_t> index;  // of the keys of a map
+    // Of the keys of a map; true: from a merge.
+    std::map<std::string, std::pair<size_t, bool>> index;
   };
 
   Mark Place(const YAML::Mark& mark) const {
@@ -227,13 +228,13 @@ class Builder : public YAML::EventHandler {
     level.has_key = false;
     if (!level.merge) {
       level.key.value = std::move(value);
-      Put(level, level.key, /*repeated=*/true);
+      Put(level, level.key, /*merged=*/false);
       return;
     }
     // go-yaml applies a merge where it stands: it overrides what is above it.
     if (value->kind == Kind::kMap) {
       for (const Entry& entry : value->entries) {
-        Put(level, entry, /*repeated=*/false);
+        Put(level, entry, /*merged=*/true);
       }
       return;
     }
@@ -241,7 +242,7 @@ class Builder : public YAML::EventHandler {
     for (size_t i = value->items.size(); maps && i-- > 0;) {
       maps = value->items[i]->kind == Kind::kMap;
       for (const Entry& entry : value->items[i]->entries) {
-        Put(level, entry, /*repeated=*/false);
+        Put(level, entry, /*merged=*/true);
       }
     }
     if (!maps) {
@@ -250,16 +251,17 @@ class Builder : public YAML::EventHandler {
     }
   }
 
-  static void Put(Level& level, const Entry& entry, bool repeated) {
+  // To overrule what a merge brought is what merges are for; to overrule what
+  // was written out is a repeated key.
+  static void Put(Level& level, const Entry& entry, bool merged) {
     Node& map = *level.node;
-    auto [it, added] = level.index.emplace(entry.key, map.entries.size());
-    if (added) {
-      map.entries.push_back(entry);
-      return;
-    }
-    Entry& old = map.entries[it->second];
-    if (repeated) map.overruled.push_back(old);
-    old = entry;
+    auto [it, added] =
+        level.index.emplace(entry.key, std::pair(map.entries.size(), merged));
+    auto& [at, was_merged] = it->second;
+    if (added) return map.entries.push_back(entry);
+    if (!was_merged) map.overruled.push_back(map.entries[at]);
+    was_merged = merged;
+    map.entries[at] = entry;
   }
 
   absl::string_view text_;

@@ -93,6 +93,16 @@ TEST(YamlTest, TheLastOfEqualKeysCounts) {
   EXPECT_EQ(parsed.documents[0]->overruled[0].mark.line, 1);
 }
 
+TEST(YamlTest, OverrulingAMergeIsNoRepeatedKey) {
+  const auto overruled = [](absl::string_view text) {
+    return Parse(text).documents.at(0)->overruled.size();
+  };
+  EXPECT_EQ(overruled("{<<: {a: 1}, a: 2}"), 0u);
+  EXPECT_EQ(overruled("{<<: [{a: 1}, {a: 2}]}"), 0u);
+  EXPECT_EQ(overruled("{<<: {a: 1}, a: 2, a: 3}"), 1u);
+  EXPECT_EQ(overruled("{a: 2, <<: {a: 1}}"), 1u);
+}
+
 TEST(YamlTest, OnlyTheFirstDocumentCounts) {
   const Parsed two = Parse("a: 1\n---\n\tbroken: [");
   EXPECT_EQ(ToJson(*two.documents.at(0)), R"({"a":1})");
