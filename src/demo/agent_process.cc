@@ -21,17 +21,21 @@
 namespace rondo::demo {
 namespace {
 
-// The environment of the child: ours, without what would steer an agent, with
-// the simulated driver in front.
+// Of our environment, what a program needs to run; the rest may hold an agent's
+// options (NVIDIA's have names such as MIG_STRATEGY).
+bool PassesOn(absl::string_view entry) {
+  const absl::string_view name = entry.substr(0, entry.find('='));
+  return name == "PATH" || name == "HOME" || name == "TMPDIR" ||
+         name == "LLVM_PROFILE_FILE" || absl::StartsWith(name, "GRPC_") ||
+         absl::EndsWith(name, "SAN_OPTIONS");
+}
+
+// The environment of the child, with the simulated driver in front.
 std::vector<std::string> Environment(const AgentSetup& setup) {
   std::vector<std::string> environment;
   const char* search = getenv("LD_LIBRARY_PATH");
   for (char** entry = environ; *entry != nullptr; ++entry)
-    if (!absl::StartsWith(*entry, "RONDO_") &&
-        !absl::StartsWith(*entry, "NVIDIA_") &&
-        !absl::StartsWith(*entry, "CONFIG_") &&
-        !absl::StartsWith(*entry, "LD_LIBRARY_PATH="))
-      environment.emplace_back(*entry);
+    if (PassesOn(*entry)) environment.emplace_back(*entry);
   std::vector<std::string> folders;
   if (!setup.nvml_library.empty())
     folders.push_back(

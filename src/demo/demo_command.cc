@@ -2,6 +2,8 @@
 #include "demo/demo_command.h"
 
 #include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <chrono>
 #include <cstdio>
@@ -185,6 +187,43 @@ absl::Status Demo::BreakAndMend() {
   return absl::OkStatus();
 }
 
+int RunDemo(const std::string& profile, const std::string& scratch) {
+  std::cout << std::unitbuf;  // also into a pipe, each line as it happens
+  const absl::Status status = Demo(profile, scratch).Run();
+  if (!status.ok()) std::cerr << "\nrondo demo: " << status.message() << "\n";
+  return ExitCode(status);
+}
+
+// Runs the demo in a process group of its own, so that nothing of it is left
+// however it ends: by itself, by a signal to us, or by a crash.
+int Supervise(const std::string& profile, const std::string& scratch) {
+  sigset_t wanted, before;
+  sigemptyset(&wanted);
+  for (const int signal : {SIGCHLD, SIGHUP, SIGINT, SIGQUIT, SIGTERM})
+    sigaddset(&wanted, signal);
+  sigprocmask(SIG_BLOCK, &wanted, &before);
+  const pid_t child = fork();
+  if (child < 0) return kExitFailure;
+  setpgid(child, child);  // on both sides: whoever is first
+  if (child == 0) {
+    sigprocmask(SIG_SETMASK, &before, nullptr);
+    signal(SIGTTOU, SIG_IGN);  // a terminal may stop background output
+    const int code = RunDemo(profile, scratch);
+    _exit(std::cout ? code : kExitFailure);
+  }
+  int ended_by = 0, status = 0;
+  while (waitpid(child, &status, WNOHANG) != child) {
+    int signal = 0;
+    sigwait(&wanted, &signal);
+    if (signal == SIGCHLD) continue;
+    ended_by = signal;
+    kill(-child, SIGKILL);
+  }
+  kill(-child, SIGKILL);  // an agent that outlived it
+  if (ended_by != 0) return 128 + ended_by;
+  return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
+
 }  // namespace
 
 int DemoCommand(int argc, char** argv) {
@@ -200,10 +239,9 @@ int DemoCommand(int argc, char** argv) {
     return app.exit(error) == 0 ? kExitOk : kExitUsage;
   }
   absl::StatusOr<TempDir> scratch = TempDir::Create("rondo-demo");
-  absl::Status status = scratch.status();
-  if (status.ok()) status = Demo(profile, scratch->path()).Run();
-  if (!status.ok()) std::cerr << "\nrondo demo: " << status.message() << "\n";
-  return ExitCode(status);
+  if (scratch.ok()) return Supervise(profile, scratch->path());
+  std::cerr << "rondo demo: " << scratch.status().message() << "\n";
+  return ExitCode(scratch.status());
 }
 
 }  // namespace rondo::demo

@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// `rondo demo` as a newcomer may run it: the real executable in an environment
+// that is not made for it.
+
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <spawn.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "base/file.h"
+#include "base/unique_fd.h"
+#include "gtest/gtest.h"
+
+namespace rondo::demo {
+namespace {
+
+class DemoTest : public testing::Test {
+ protected:
+  void Start(std::vector<std::string> environment) {
+    int fds[2];
+    ASSERT_EQ(pipe2(fds, O_CLOEXEC), 0);
+    output_.Reset(fds[0]);
+    const UniqueFd theirs(fds[1]);
+    environment.push_back(absl::StrCat("TMPDIR=", dir_.path()));
+    std::vector<char*> variables;
+    for (std::string& variable : environment)
+      variables.push_back(variable.data());
+    variables.push_back(nullptr);
+    std::string name = "rondo", demo = "demo";
+    char* const argv[] = {name.data(), demo.data(), nullptr};
+    posix_spawn_file_actions_t actions;
+    posix_spawn_file_actions_init(&actions);
+    for (const int fd : {STDOUT_FILENO, STDERR_FILENO})
+      posix_spawn_file_actions_adddup2(&actions, theirs.get(), fd);
+    const int error =
+        posix_spawn(&pid_, RONDO, &actions, nullptr, argv, variables.data());
+    posix_spawn_file_actions_destroy(&actions);
+    ASSERT_EQ(error, 0);
+  }
+
+  void TearDown() override {
+    if (pid_ > 0) kill(pid_, SIGKILL);
+  }
+
+  // What it prints until text is there, or until it ends or a minute passes.
+  std::string ReadUntil(absl::string_view text) {
+    std::string read_so_far;
+    char buffer[4096];
+    pollfd ready = {.fd = output_.get(), .events = POLLIN, .revents = 0};
+    while (!absl::StrContains(read_so_far, text) &&
+           poll(&ready, 1, 60000) > 0) {
+      const ssize_t n = read(output_.get(), buffer, sizeof(buffer));
+      if (n <= 0) break;
+      read_so_far.append(buffer, static_cast<size_t>(n));
+    }
+    return read_so_far;
+  }
+
+  // As a shell says it.
+  int Wait() {
+    int status = 0;
+    waitpid(std::exchange(pid_, 0), &status, 0);
+    return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+  }
+
+  const TempDir dir_ = *TempDir::Create("rondo-demo-test");
+  UniqueFd output_;
+  pid_t pid_ = 0;
+};
+
+TEST_F(DemoTest, TheOptionsOfAnAgentInTheEnvironmentAreNotItsOwn) {
+  Start({"MIG_STRATEGY=banana", "KUBELET_SOCKET=/nonexistent",
+         "CONFIG_FILE=/nonexistent", "RONDO_LISTEN=nowhere",
+         "DP_DISABLE_HEALTHCHECKS=all"});
+  const std::string output = ReadUntil("deploy/rondo.yaml");
+  EXPECT_EQ(Wait(), 0) << output;
+}
+
+TEST_F(DemoTest, NothingIsLeftWhenItIsInterrupted) {
+  Start({});
+  // The agent is on its way or there: its output pipe is ours as well.
+  const std::string output = ReadUntil("1. The agent starts");
+  EXPECT_TRUE(absl::StrContains(output, "1. The agent starts")) << output;
+  kill(pid_, SIGINT);
+  EXPECT_EQ(Wait(), 128 + SIGINT);
+  EXPECT_TRUE(std::filesystem::is_empty(dir_.path()));
+  ReadUntil("no such text");  // ends with the last process that holds the pipe
+  char c;
+  EXPECT_EQ(read(output_.get(), &c, 1), 0);
+}
+
+}  // namespace
+}  // namespace rondo::demo
