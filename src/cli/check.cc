@@ -30,6 +30,12 @@ using config::Documents;
 using config::InputKind;
 using config::Problem;
 
+// Also what is not there: reading it tells.
+bool MayBeRegular(const std::string& path) {
+  struct stat info;
+  return stat(path.c_str(), &info) != 0 || S_ISREG(info.st_mode);
+}
+
 bool IsDirectory(const std::string& path) {
   struct stat info;
   return stat(path.c_str(), &info) == 0 && S_ISDIR(info.st_mode);
@@ -43,7 +49,7 @@ absl::StatusOr<std::vector<std::string>> ListFiles(const std::string& path) {
   while (const dirent* entry = readdir(directory)) {
     const std::string name = entry->d_name;
     if (name == "." || absl::StartsWith(name, "..")) continue;
-    if (!IsDirectory(absl::StrCat(path, "/", name))) names.push_back(name);
+    if (MayBeRegular(absl::StrCat(path, "/", name))) names.push_back(name);
   }
   closedir(directory);
   std::sort(names.begin(), names.end());
@@ -252,8 +258,9 @@ void Choose(const Input& input, const CheckOptions& options,
   }
   report.why = chosen->why;
   for (CheckedConfig& checked : report.configs) {
+    const bool config = checked.plan || config::HasErrors(checked.problems);
     checked.chosen =
-        !chosen->key.empty() && checked.plan && checked.key == chosen->key;
+        config && !chosen->key.empty() && checked.key == chosen->key;
   }
 }
 

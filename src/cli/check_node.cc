@@ -48,6 +48,9 @@ void ReadLabels(const Texts& labels, NodeFacts& facts) {
     }
     const int64_t count = Number(labels, key);
     if (count <= 0 || count > 4096) continue;
+    // Under mixed, GPUs in MIG mode are counted but not offered.
+    const auto replicas = labels.find(name + ".replicas");
+    if (replicas != labels.end() && replicas->second == "0") continue;
     config::DeviceGroup& group = facts.groups[name];
     group.count = static_cast<int>(count);
     group.memory_bytes = static_cast<uint64_t>(std::max<int64_t>(

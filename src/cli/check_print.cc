@@ -22,7 +22,8 @@ constexpr const char* kIndent = "  ";
 std::string Title(const CheckedConfig& checked) {
   std::string title = checked.file == "-" ? "(stdin)" : checked.file;
   if (checked.kind == "configmap") {
-    absl::StrAppend(&title, ": ConfigMap ", checked.name);
+    absl::StrAppend(&title, ": ConfigMap", checked.name.empty() ? "" : " ",
+                    checked.name);
   } else if (checked.kind == "helm") {
     absl::StrAppend(&title, ": Helm values");
   } else if (checked.kind == "clusterpolicy") {
@@ -224,8 +225,9 @@ void PrintText(const CheckReport& report, const CheckOptions& options,
       << absl::StrJoin(devices, ", ") << "):\n";
   std::string chosen = "none of these configs";
   for (const CheckedConfig& checked : report.configs) {
-    if (checked.chosen)
-      chosen = checked.key.empty() ? checked.file : checked.key;
+    if (!checked.chosen) continue;
+    chosen = checked.key.empty() ? checked.file : checked.key;
+    if (!checked.ok) absl::StrAppend(&chosen, ", which is refused");
   }
   Line(out, "uses", chosen);
   if (!report.why.empty()) Line(out, "because", report.why);

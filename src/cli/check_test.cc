@@ -4,6 +4,8 @@
 // its exit code with test/golden/check/NAME.txt or .json. To write the files
 // anew: RONDO_UPDATE_GOLDEN=1 ctest -R cli_check_test
 
+#include <sys/stat.h>
+
 #include <cstdlib>
 #include <fstream>
 #include <iterator>
@@ -12,6 +14,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "base/file.h"
 #include "cli/check_command.h"
 #include "cli/check_node.h"
 #include "gtest/gtest.h"
@@ -159,6 +162,41 @@ TEST(CheckNodeTest, RefusesWhatIsNoGpuNode) {
   EXPECT_FALSE(ReadNode(R"({"kind":"Node","metadata":3,"status":[]})").ok());
   EXPECT_FALSE(ReadNode(R"({"kind":"Node","metadata":{"name":"x"}})").ok());
   EXPECT_FALSE(ReadNode(R"({"kind":"List","items":[{},{}]})").ok());
+}
+
+TEST(CheckNodeTest, GpusInMigModeAreNotOfferedWhole) {
+  const auto facts = ReadNode(R"({"kind": "Node", "metadata": {"labels": {
+      "nvidia.com/gpu.count": "2", "nvidia.com/gpu.replicas": "0",
+      "nvidia.com/mig-1g.10gb.count": "14"}}})");
+  ASSERT_TRUE(facts.ok()) << facts.status();
+  EXPECT_EQ(facts->groups.size(), 1u);
+  EXPECT_EQ(facts->groups.at("nvidia.com/mig-1g.10gb").count, 14);
+}
+
+TEST(CheckCommandTest, TheChosenConfigMayBeARefusedOne) {
+  const TempDir dir = *TempDir::Create("rondo-check");
+  ASSERT_TRUE(WriteFileAtomically(
+                  dir.path() + "/map.yaml",
+                  "kind: ConfigMap\ndata: {good: '', bad: 'version: v2'}\n")
+                  .ok());
+  ASSERT_TRUE(WriteFileAtomically(dir.path() + "/node.json", R"({"kind": "Node",
+      "metadata": {"labels": {"nvidia.com/gpu.count": "1",
+                              "nvidia.com/device-plugin.config": "bad"}}})")
+                  .ok());
+  const Outcome outcome = Check(
+      absl::StrCat(dir.path(), "/map.yaml --node ", dir.path(), "/node.json"));
+  EXPECT_EQ(outcome.exit_code, 2);
+  EXPECT_NE(outcome.out.find("uses       bad, which is refused\n"),
+            std::string::npos)
+      << outcome.out;
+}
+
+TEST(CheckCommandTest, AFolderMayHoldThingsThatCannotBeRead) {
+  const TempDir dir = *TempDir::Create("rondo-check");
+  ASSERT_TRUE(WriteFileAtomically(dir.path() + "/a", "version: v1\n").ok());
+  ASSERT_EQ(mkfifo((dir.path() + "/fifo").c_str(), 0600), 0);
+  const Outcome outcome = Check(dir.path());
+  EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
 }
 
 TEST(CheckNodeTest, ReadsMigLabels) {
