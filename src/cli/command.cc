@@ -31,6 +31,13 @@ const Command* Find(const CommandTable& table, const std::string& name) {
   return nullptr;
 }
 
+// A report that did not reach the disk must not look like one that did.
+int Written(int code, std::ostream& out, std::ostream& err) {
+  if (out.flush()) return code;
+  err << "rondo: cannot write the output\n";
+  return code == kExitOk ? kExitFailure : code;
+}
+
 }  // namespace
 
 int Dispatch(const CommandTable& table, int argc, char** argv,
@@ -43,10 +50,11 @@ int Dispatch(const CommandTable& table, int argc, char** argv,
   const std::string word = argc > 1 ? argv[1] : "help";
   if (word == "help" || word == "--help" || word == "-h") {
     PrintTable(table, out);
-    return kExitOk;
+    return Written(kExitOk, out, err);
   }
   const Command* command = Find(table, word == "--version" ? "version" : word);
-  if (command != nullptr) return command->run(argc - 1, argv + 1);
+  if (command != nullptr)
+    return Written(command->run(argc - 1, argv + 1), out, err);
 
   std::vector<std::string> names;
   for (const Command& c : table.commands) names.emplace_back(c.name);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/command.h"
 
+#include <fstream>
 #include <sstream>
 
 #include "base/status.h"
@@ -41,6 +42,16 @@ TEST(Dispatch, RunsTheNamedCommand) {
   const Outcome o = RunWords({"/usr/bin/rondo", "check", "-", "--strict"});
   EXPECT_EQ(o.code, 7);
   EXPECT_EQ(o.call, "check - --strict");
+}
+
+// As on a full disk.
+TEST(Dispatch, OutputThatIsLostIsAFailure) {
+  std::ofstream out("/dev/full");
+  std::ostringstream err;
+  std::string rondo = "rondo", help = "help";
+  char* argv[] = {rondo.data(), help.data(), nullptr};
+  EXPECT_EQ(Dispatch({}, 2, argv, out, err), kExitFailure);
+  EXPECT_EQ(err.str(), "rondo: cannot write the output\n");
 }
 
 TEST(Dispatch, AnswersToTheNamesOfNvidiasImage) {
