@@ -20,6 +20,8 @@ namespace {
 
 // Scrapers and probes are few; more at once is a mistake or worse.
 constexpr unsigned kMaxConnections = 64;
+// One peer that opens many and says nothing must not lock out kubelet's probes.
+constexpr unsigned kMaxConnectionsOfOneAddress = 16;
 constexpr unsigned kIdleTimeoutSeconds = 30;
 
 absl::StatusOr<UniqueFd> Listen(const ListenAddress& address) {
@@ -111,6 +113,7 @@ absl::StatusOr<std::unique_ptr<HttpServer>> HttpServer::Start(
       MHD_USE_EPOLL | MHD_USE_INTERNAL_POLLING_THREAD, 0, nullptr, nullptr,
       &OnRequest, server.get(), MHD_OPTION_LISTEN_SOCKET, fd.get(),
       MHD_OPTION_CONNECTION_LIMIT, kMaxConnections,
+      MHD_OPTION_PER_IP_CONNECTION_LIMIT, kMaxConnectionsOfOneAddress,
       MHD_OPTION_CONNECTION_TIMEOUT, kIdleTimeoutSeconds, MHD_OPTION_END);
   if (server->daemon_ == nullptr)
     return absl::UnavailableError("libmicrohttpd cannot start");

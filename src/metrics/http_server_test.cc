@@ -21,16 +21,30 @@ std::unique_ptr<HttpServer> StartServer() {
   return *std::move(server);
 }
 
-// The whole answer to one request on a connection of its own.
-std::string Talk(int port, const std::string& request) {
-  UniqueFd fd(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+sockaddr_in Loopback(uint32_t host, int port) {
   sockaddr_in address{};
   address.sin_family = AF_INET;
   address.sin_port = htons(static_cast<uint16_t>(port));
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  if (connect(fd.get(), reinterpret_cast<sockaddr*>(&address),
-              sizeof(address)) != 0)
-    return "no connection";
+  address.sin_addr.s_addr = htonl((INADDR_LOOPBACK & 0xffffff00) + host);
+  return address;
+}
+
+// A connection from 127.0.0.<host>; not ok() if there is none.
+UniqueFd Connect(int port, uint32_t host = 1) {
+  UniqueFd fd(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  const sockaddr_in from = Loopback(host, 0), to = Loopback(1, port);
+  if (bind(fd.get(), reinterpret_cast<const sockaddr*>(&from), sizeof(from)) !=
+          0 ||
+      connect(fd.get(), reinterpret_cast<const sockaddr*>(&to), sizeof(to)) !=
+          0)
+    fd.Reset();
+  return fd;
+}
+
+// The whole answer to one request on a connection of its own.
+std::string Talk(int port, const std::string& request, uint32_t host = 1) {
+  const UniqueFd fd = Connect(port, host);
+  if (!fd.ok()) return "no connection";
   if (send(fd.get(), request.data(), request.size(), MSG_NOSIGNAL) < 0)
     return "no request";
   std::string answer;
@@ -66,6 +80,18 @@ TEST(HttpServer, ServesItsRoutesAndNothingElse) {
       EXPECT_EQ(answer.substr(answer.find("\r\n\r\n") + 4), row.body);
     }
   }
+}
+
+TEST(HttpServer, OnePeerCannotLockOutTheOthers) {
+  auto server = StartServer();
+  std::vector<UniqueFd> silent;
+  for (int i = 0; i < 200; ++i) {
+    silent.push_back(Connect(server->port()));
+    ASSERT_TRUE(silent.back().ok());
+  }
+  const std::string answer =
+      Talk(server->port(), Request("GET", "/healthz"), /*host=*/2);
+  EXPECT_EQ(answer.substr(0, 12), "HTTP/1.1 200");
 }
 
 TEST(HttpServer, APortInUseIsAnError) {
