@@ -186,7 +186,7 @@ void AddOptions(CLI::App* app, Options* o) {
   fault->add_option("fault", o->fault, "xid N, lost, ecc or clear")
       ->required()
       ->check(CLI::IsMember({"xid", "lost", "ecc", "clear"}));
-  fault->add_option("number", o->xid, "the Xid");
+  fault->add_option("number", o->xid, "the Xid")->check(CLI::Range(1, 1023));
   process->add_option("--pid", o->process.pid, "its pid on the host")
       ->required()
       ->check(CLI::PositiveNumber);

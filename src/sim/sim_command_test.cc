@@ -194,6 +194,7 @@ TEST(SimCommand, BadUsageIsExitCode2AndSaysWhatToDo) {
       {{"--profile", "T4", "true"}, "true"},
       {{"fault", "--gpu", "0", "xid", "79"}, "which node? Give --state DIR"},
       {{"fault", "--state", at, "--gpu", "0", "xid"}, "xid takes a number"},
+      {{"fault", "--state", at, "--gpu", "0", "xid", "-1"}, "not in range"},
       {{"fault", "--state", at, "--gpu", "0", "melt"}, "melt"},
       {{"fault", "--state", at, "--gpu", "4", "lost"}, "has 0 to 0"},
       {{"fault", "--state", at, "--gpu", "0", "ecc"}, "4090 has no ECC"},
