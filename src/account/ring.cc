@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "account/ring.h"
 
-#include <atomic>
 #include <cstring>
 
 namespace rondo::account {
@@ -10,11 +9,10 @@ RingRead ReadRing(const volatile rm::EventHeader* header,
                   const volatile rm::SwitchRecord* records, uint32_t capacity,
                   uint32_t get) {
   RingRead read;
-  const uint32_t put = header->put;
+  // Records below put were written before put was.
+  const uint32_t put = __atomic_load_n(&header->put, __ATOMIC_ACQUIRE);
   read.drops = header->drops;
   read.next_get = get;
-  // Records below put were written before put was.
-  std::atomic_thread_fence(std::memory_order_acquire);
   if (capacity == 0 || put >= capacity || get >= capacity) {
     read.sane = false;
     return read;
