@@ -22,6 +22,7 @@ void StartAfresh(Shim* shim) {
   shim->thread_runs = false;
   shim->thread_due.store(false, std::memory_order_relaxed);
   shim->unblock = 0;
+  shim->unblock_wait_ns = 0;
   if (shim->slots.count == 0) ReadSlots(&shim->slots);
   if (shim->slots.count == 0) shim->inert = true;
 }
@@ -52,10 +53,10 @@ void Settle(Shim* shim) {
   for (uint32_t i = 0; i < shim->slots.count; ++i) {
     Link& link = shim->links[i];
     uint32_t seq;
-    if (link.TakeLoss()) shim->unblock |= 1u << i;
-    // A connection that came back in between brings slices of its own: restore
-    // first all the same, they follow.
-    if (shim->unblock != 0) Unblock(shim);
+    if (link.TakeLoss()) {
+      shim->unblock |= 1u << i;
+      Unblock(shim);
+    }
     if (link.TakeSlice(&seq)) ApplySlice(shim, i, seq);
     if (shim->hmm_left_on && link.known() &&
         link.policy().memory == wire::Memory::kEnforce) {

@@ -55,6 +55,7 @@ struct Shim {
   char driver[32]{};
   bool thread_runs = false;
   uint32_t unblock = 0;  // slots whose groups wait for Unblock (slices.h)
+  uint64_t unblock_wait_ns = 0, unblock_at_ns = 0;  // when it is tried again
 
   // The slots that memory or groups of a GPU belong to. An unknown GPU is the
   // only slot's, if there is only one.

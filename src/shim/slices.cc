@@ -79,18 +79,26 @@ bool ResumeClient(Shim* shim, const Object& first, uint32_t slots) {
 }
 
 bool Resume(Shim* shim, uint32_t slots) {
-  bool ok = true;
+  bool ok = true, any = false;
   uint32_t client = 0;
   int gpu = -1;
   // Channels of one client lie together: one pass over runs of (client, gpu).
   shim->objects.ForEach(ObjectKind::kChannel, [&](Object& channel) {
     if ((shim->SlotsOf(channel.gpu) & slots) == 0) return;
+    any = true;
     if (channel.client == client && channel.gpu == gpu) return;
     client = channel.client;
     gpu = channel.gpu;
     ok = ResumeClient(shim, channel, slots) && ok;
   });
+  if (any && ok) shim->health.Count(wire::Counter::kUnblocked);
   return ok;
+}
+
+uint64_t NextWait(uint64_t wait_ns) {
+  constexpr uint64_t kFirst = 10'000'000, kLast = 1'000'000'000;
+  if (wait_ns == 0) return kFirst;
+  return wait_ns * 2 < kLast ? wait_ns * 2 : kLast;
 }
 
 // Unasked: how many groups there are now, and on what.
@@ -184,31 +192,28 @@ void TellAllChannels(Shim* shim, uint32_t slot) {
 
 void Unblock(Shim* shim) {
   const uint32_t slots = shim->unblock;
-  bool restored = true;
+  bool done = true;
   shim->objects.ForEach(ObjectKind::kGroup, [&](Object& group) {
     if (!group.ours || (shim->SlotsOf(group.gpu) & slots) == 0) return;
-    if (SetSlice(group, group.value) == Set::kRefused) {
-      restored = false;
+    // An agent that is back already may have said what it wants.
+    const uint32_t wanted = WantedSlice(shim, group);
+    if (SetSlice(group, wanted != 0 ? wanted : group.value) == Set::kRefused) {
+      done = false;
     } else {
-      group.ours = false;
+      group.ours = wanted != 0;
     }
   });
-  if (!restored) {
+  if (!done) {
     shim->health.Set(wire::Reason::kSliceRefused);
-    return;
-  }
-  shim->unblock = 0;
-  bool any = false;
-  shim->objects.ForEach(ObjectKind::kChannel, [&](Object& channel) {
-    any = any || (shim->SlotsOf(channel.gpu) & slots) != 0;
-  });
-  if (!any) return;
-  shim->health.Count(wire::Counter::kUnblocked);
-  if (Resume(shim, slots)) {
-    shim->health.Clear(wire::Reason::kResumeFailed);
   } else {
-    shim->health.Set(wire::Reason::kResumeFailed);
+    done = Resume(shim, slots);
+    if (!done) shim->health.Set(wire::Reason::kResumeFailed);
   }
+  shim->unblock_wait_ns = done ? 0 : NextWait(shim->unblock_wait_ns);
+  shim->unblock_at_ns = sys::NowNs() + shim->unblock_wait_ns;
+  if (!done) return;
+  shim->unblock = 0;
+  shim->health.Clear(wire::Reason::kResumeFailed);
 }
 
 }  // namespace rondo::shim

@@ -30,9 +30,9 @@ void ApplySlice(Shim* shim, uint32_t slot, uint32_t seq);
 void TellChannel(Shim* shim, const Object& channel, bool gone);
 void TellAllChannels(Shim* shim, uint32_t slot);
 
-// For the slots in shim->unblock: restore slices, then resume. Where a slice
-// could not be restored nothing is resumed and the bit stays: the shim's thread
-// tries again.
+// For the slots in shim->unblock: restore slices, then resume. What the driver
+// refuses is tried again by the shim's thread, after 10 ms, then less often; as
+// long as a slice is not restored, nothing is resumed.
 void Unblock(Shim* shim);
 
 }  // namespace rondo::shim

@@ -5,6 +5,7 @@
 #include <pthread.h>
 
 #include "shim/next.h"
+#include "shim/slices.h"
 
 namespace rondo::shim {
 namespace {
@@ -12,7 +13,6 @@ namespace {
 // Room for the program's thread-local storage, which shares the stack.
 constexpr size_t kStackBytes = 256 * 1024;
 constexpr uint64_t kTickNs = 1'000'000'000;
-constexpr uint64_t kUnblockRetryNs = 10'000'000;
 
 void* Run(void* shim) {
   for (;;) ThreadRound(static_cast<Shim*>(shim));
@@ -46,7 +46,10 @@ bool Create(Shim* shim) {
 }
 
 uint64_t NextDue(Shim* shim, uint64_t now) {
-  uint64_t due = now + (shim->unblock != 0 ? kUnblockRetryNs : kTickNs);
+  uint64_t due = now + kTickNs;
+  if (shim->unblock != 0 && shim->unblock_at_ns < due) {
+    due = shim->unblock_at_ns;
+  }
   for (uint32_t i = 0; i < shim->slots.count; ++i) {
     const Link& link = shim->links[i];
     if (!link.connected() && link.retry_at_ns() < due) {
@@ -81,6 +84,9 @@ void ThreadRound(Shim* shim) {
       if (shim->links[i].connected()) shim->links[i].Drain(&shim->health);
     }
     shim->account.Reap();
+    if (shim->unblock != 0 && sys::NowNs() >= shim->unblock_at_ns) {
+      Unblock(shim);
+    }
   }
   Guard guard(shim);
   for (uint32_t i = 0; i < shim->slots.count; ++i) {

@@ -162,6 +162,7 @@ uint32_t Control(uint64_t file, const rm::ControlArg& arg) {
     case rm::kCtrlGetTimeslice:
       return Slice(arg, &it->second);
     case rm::kCtrlDisableChannels: {
+      if (options().refuse_resume) return rm::kNotSupported;
       const auto& params = At<rm::DisableChannelsParams>(arg.params);
       for (uint32_t i = 0; i < params.count; ++i) {
         Note((params.disable ? "suspend " : "resume ") +

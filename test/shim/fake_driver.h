@@ -21,6 +21,7 @@ struct Options {
   uint64_t total = 80ull << 30;
   uint64_t round = 1;          // memory sizes grow to a multiple of this
   bool refuse_slices = false;  // SET_TIMESLICE fails
+  bool refuse_resume = false;  // 0x2080110B fails
   bool no_ioctl = false;       // everything answers ENOSYS
 };
 Options& options();

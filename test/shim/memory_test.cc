@@ -235,8 +235,8 @@ TEST_F(ShimMemory, SeveralGpusHaveSlotsOfTheirOwn) {
   tenant.Do("open");
   tenant.Do("second_gpu");
   EXPECT_EQ(tenant.Do(Alloc(1000, 6 * kGiB)), "0 6442450944");
-  EXPECT_EQ(tenant.Do("alloc_on_second 2000 " + std::to_string(2 * kGiB)), "0");
-  EXPECT_EQ(tenant.Do("alloc_on_second 2001 1"), "81");
+  EXPECT_EQ(tenant.Do("alloc_under 512 2000 " + std::to_string(2 * kGiB)), "0");
+  EXPECT_EQ(tenant.Do("alloc_under 512 2001 1"), "81");
   EXPECT_TRUE(agent.Wait(Uses(6 * kGiB)));
   EXPECT_TRUE(other.Wait(Uses(2 * kGiB)));
 }
@@ -257,9 +257,55 @@ TEST_F(ShimMemory, AGpuWithoutASlotOfOursIsNotOurs) {
   TenantProcess tenant(dir);
   tenant.Do("open");
   tenant.Do("second_gpu");
-  EXPECT_EQ(tenant.Do("alloc_on_second 2000 " + std::to_string(20 * kGiB)),
+  EXPECT_EQ(tenant.Do("alloc_under 512 2000 " + std::to_string(20 * kGiB)),
             "0");
   EXPECT_EQ(agent.Get().Used(), 0u);
+}
+
+TEST_F(ShimMemory, OfSeveralSlotsAnUnknownGpuIsNotChargedAndReported) {
+  FakeAgent agent(Socket(), agent_options),
+      other(dir.Socket(kSecondGpu, 0), {});
+  TenantProcess tenant(
+      dir, {.slots = std::string(kGpu) + "::0," + kSecondGpu + "::0"});
+  tenant.Do("open");
+  EXPECT_EQ(tenant.Do("device_only 768"), "0");
+  EXPECT_EQ(tenant.Do("alloc_under 768 3000 4096"), "0");
+  EXPECT_TRUE(agent.Wait([](const auto& s) {
+    return s.Has(wire::Reason::kUnknownGpu) && s.Used() == 0 &&
+           s.Counter(wire::Counter::kUncharged) == 1;
+  }));
+}
+
+TEST_F(ShimMemory, WithoutRoomForItsTablesTheProgramRunsOn) {
+  FakeAgent agent(Socket(), agent_options);
+  TenantProcess tenant(dir);
+  tenant.Do("open");
+  for (int i = 0; i < 150; ++i) tenant.Do(Alloc(1000 + i, 4096));
+  EXPECT_EQ(tenant.Do("no_more_memory"), "0");
+  for (int i = 150; i < 250; ++i) {
+    EXPECT_EQ(tenant.Do(Alloc(1000 + i, 4096)), "0 4096") << i;
+  }
+  EXPECT_TRUE(agent.Wait([](const auto& s) {
+    return s.Has(wire::Reason::kTableFull) &&
+           s.Counter(wire::Counter::kUncharged) > 0;
+  }));
+  for (int i = 0; i < 250; ++i) {
+    EXPECT_EQ(tenant.Do("free " + std::to_string(1000 + i)), "0");
+  }
+  EXPECT_TRUE(agent.Wait(Uses(0)));
+}
+
+TEST_F(ShimMemory, EnforceAfterHmmWasLeftOnIsReported) {
+  agent_options.policy.memory = wire::Memory::kObserve;
+  FakeAgent agent(Socket(), agent_options);
+  TenantProcess tenant(dir);
+  tenant.Do("open");
+  tenant.Do("group 10");
+  tenant.Do("uvm_init");
+  agent_options.policy.memory = wire::Memory::kEnforce;
+  agent.SendPolicy(agent_options.policy);
+  EXPECT_TRUE(
+      agent.Wait([](const auto& s) { return s.Has(wire::Reason::kHmmOn); }));
 }
 
 TEST_F(ShimMemory, ManagedMemoryIsANumberOfItsOwn) {

@@ -332,11 +332,11 @@ TEST_F(ShimProcess, PrivatePidNamespace) {
   EXPECT_EQ(tenant.Finish(), 0);
 }
 
-// Containers that may not make sockets: the program must not notice.
-void ForbidSockets() {
+// Containers that may not make this system call: the program must not notice.
+void Forbid(unsigned number) {
   sock_filter code[] = {
       BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
-      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_socket, 0, 1),
+      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, number, 0, 1),
       BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
       BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
   };
@@ -349,13 +349,30 @@ void ForbidSockets() {
 
 TEST_F(ShimProcess, SeccompThatForbidsSockets) {
   FakeAgent agent(socket, {});
-  TenantProcess tenant(dir, {.prepare = ForbidSockets});
+  TenantProcess tenant(dir, {.prepare = [] { Forbid(SYS_socket); }});
   ASSERT_EQ(tenant.Do("open"), "ok");
   EXPECT_EQ(tenant.Do("group 10"), "0");
   EXPECT_EQ(tenant.Do("alloc 1000 " + std::to_string(20 * kGiB)),
             "0 21474836480");
   EXPECT_EQ(agent.Get().hellos, 0);
   EXPECT_EQ(tenant.Errors(), "");
+}
+
+TEST_F(ShimProcess, SeccompThatForbidsThreads) {
+  FakeAgent agent(socket, {});
+  TenantProcess tenant(dir, {.prepare = [] {
+                         Forbid(SYS_clone);
+                         Forbid(SYS_clone3);
+                       }});
+  ASSERT_EQ(tenant.Do("open"), "ok");
+  EXPECT_EQ(tenant.Do("group 10"), "0");
+  EXPECT_EQ(tenant.Do("alloc 1000 1"), "0 1");
+  EXPECT_TRUE(
+      agent.Wait([](const auto& s) { return s.Has(wire::Reason::kNoThread); }));
+  // Slices wait for the program's next call.
+  agent.SendSlice(6000);
+  EXPECT_EQ(tenant.Do("alloc 1001 1"), "0 1");
+  EXPECT_EQ(tenant.Do("get_slice 10"), "6000");
 }
 
 }  // namespace

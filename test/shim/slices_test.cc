@@ -172,6 +172,21 @@ TEST_F(ShimSlices, NothingIsResumedBeforeItsSliceIsBack) {
   EXPECT_EQ(tenant.Do("wait_log resume 21"), "seen");
 }
 
+TEST_F(ShimSlices, ARefusedResumeIsReportedAndTriedAgain) {
+  auto agent = std::make_unique<FakeAgent>(socket, FakeAgent::Options{});
+  TenantProcess tenant(dir);
+  MakeContext(&tenant);
+  tenant.Do("refuse_resume 1");
+  agent.reset();
+  FakeAgent next(socket, {});
+  EXPECT_TRUE(next.Wait(
+      [](const auto& s) { return s.Has(wire::Reason::kResumeFailed); }));
+  tenant.Do("refuse_resume 0");
+  EXPECT_EQ(tenant.Do("wait_log resume 21"), "seen");
+  EXPECT_TRUE(next.Wait(
+      [](const auto& s) { return !s.Has(wire::Reason::kResumeFailed); }));
+}
+
 TEST_F(ShimSlices, ARestartedAgentHearsEverything) {
   auto agent = std::make_unique<FakeAgent>(socket, FakeAgent::Options{});
   TenantProcess tenant(dir);

@@ -6,6 +6,7 @@
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -190,10 +191,10 @@ const std::map<std::string, std::function<std::string(const Args&)>>& Verbs() {
           {"open",
            [](const Args& a) { return Open(kDevice, a.empty() ? 0 : a[0]); }},
           {"second_gpu", [](const Args&) { return Open(0x200, 1); }},
-          {"alloc_on_second",
+          {"alloc_under",
            [](const Args& a) {
              uint64_t took;
-             return std::to_string(AllocMemory(a[0], a[1], "48", &took, 0x200));
+             return std::to_string(AllocMemory(a[1], a[2], "48", &took, a[0]));
            }},
           {"free",
            [](const Args& a) { return std::to_string(FreeObject(a[0])); }},
@@ -343,6 +344,24 @@ const std::map<std::string, std::function<std::string(const Args&)>>& Verbs() {
            [](const Args& a) {
              fake_driver::options().refuse_slices = a[0] != 0;
              return std::string("ok");
+           }},
+          {"refuse_resume",
+           [](const Args& a) {
+             fake_driver::options().refuse_resume = a[0] != 0;
+             return std::string("ok");
+           }},
+          {"device_only",
+           [](const Args& a) {
+             uint32_t params[16] = {};
+             return std::to_string(
+                 Alloc(client, a[0], rm::kClassDevice, params));
+           }},
+          {"no_more_memory",
+           [](const Args&) {
+             // What malloc needs from here on, it has.
+             std::vector<std::string> some(64, std::string(16 << 10, 'x'));
+             const rlimit none{1 << 20, 1 << 20};
+             return std::to_string(setrlimit(RLIMIT_AS, &none));
            }},
           {"no_ioctl",
            [](const Args& a) {
