@@ -110,6 +110,31 @@ TEST(SimCommand, AProgramSeesTheNode) {
   EXPECT_THAT(lines[2], HasSubstr(" NVIDIA H200"));
 }
 
+TEST(SimCommand, AProgramUsesTheGpu) {
+  const Outcome run = RunSim({"--profile", "2xA10", "--", TENANT, "--device",
+                              "1", "--seconds", "0.1", "--memory", "100"});
+  EXPECT_EQ(run.code, 0) << run.output;
+  EXPECT_THAT(run.output, HasSubstr("\"memory_bytes\": 104857600,"));
+}
+
+TEST(SimCommand, ADriverRunsByItself) {
+  const auto dir = TempDir::Create("rondo-sim-test");
+  ASSERT_TRUE(dir.ok());
+  const std::string lib = absl::StrCat(dir->path(), "/usr/lib64");
+  const std::string tenant =
+      absl::StrCat("LD_LIBRARY_PATH=", lib, " LD_PRELOAD=", lib,
+                   "/librondo-sim-driver.so ", TENANT, " --seconds 0.1");
+  EXPECT_EQ(RunSim({"--profile", "T4", "--state", dir->path()}).code, 0);
+  Program without({"/bin/sh", "-c", tenant});
+  EXPECT_THAT(without.Rest(), HasSubstr("CUDA_ERROR_SYSTEM_NOT_READY"));
+  Program driver(Sim({"driver", "--state", dir->path()}));
+  EXPECT_THAT(driver.Line(), StartsWith("The driver of "));
+  Program with({"/bin/sh", "-c", tenant});
+  EXPECT_THAT(with.Rest(), HasSubstr("\"share\": 0.9"));
+  driver.Signal(SIGTERM);
+  EXPECT_EQ(driver.ExitCode(), 0);
+}
+
 TEST(SimCommand, ExitStatusIsTheProgramsAndTheNodeGoes) {
   const Outcome run = RunSim({"--profile", "T4", "--", "/bin/sh", "-c",
                               "echo $RONDO_SIM_STATE; exit 7"});
