@@ -13,9 +13,9 @@ import (
 // #1929); once it is over they come back (#189, #1014).
 func TestXid(t *testing.T) {
 	configure(t, replicas(4), gpu, 4)
-	until(t, soon, "what earlier configs had to be forgotten", capacity(gpu, 4))
 	pods := createAll(t, 2, "busy", gpu)
 	untilRunning(t, pods...)
+	until(t, soon, "what earlier configs had to be forgotten", capacity(gpu, 4))
 	before := started(t, pods)
 	t.Cleanup(func() { clearFault(t, 0) })
 

@@ -126,9 +126,9 @@ func TestNodeLabelChoosesTheConfig(t *testing.T) {
 // capacity for as long as they are held. A newcomer waits until it fits in.
 func TestReductionLeavesRunningPods(t *testing.T) {
 	configure(t, replicas(4), gpu, 4)
-	until(t, soon, "what earlier configs had to be forgotten", capacity(gpu, 4))
 	pods := createAll(t, 4, "busy", gpu)
 	untilRunning(t, pods...)
+	until(t, soon, "what earlier configs had to be forgotten", capacity(gpu, 4))
 	before := started(t, pods)
 
 	swap := edit(t, map[string]string{node.RondoConfigKey: replicas(2)})

@@ -29,14 +29,12 @@ version = 3
     bin_dirs = ['%[2]s']
     conf_dir = '%[3]s'
 `
-	// 1.6, as Debian 12 has it: CDI is off unless asked for.
+	// 1.6, as Debian 12 has it. It knows no CDI.
 	containerd1Config = `
 version = 2
 [plugins.'io.containerd.grpc.v1.cri']
   sandbox_image = '%[1]s'
   restrict_oom_score_adj = true
-  enable_cdi = true
-  cdi_spec_dirs = ['/etc/cdi', '/var/run/cdi']
   [plugins.'io.containerd.grpc.v1.cri'.cni]
     bin_dir = '%[2]s'
     conf_dir = '%[3]s'
