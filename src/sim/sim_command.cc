@@ -112,6 +112,8 @@ void SetEnvironment(const Node& node) {
   for (const auto& [name, value] :
        driver::Environment(node, now("LD_LIBRARY_PATH"), now("LD_PRELOAD")))
     setenv(name.c_str(), value.c_str(), 1);
+  // Rondo's agent takes the node's /proc, /sys and /dev for the machine's.
+  setenv("RONDO_ROOT", node.dir().c_str(), 1);
 }
 
 // Runs the driver of a staged node until told to end.

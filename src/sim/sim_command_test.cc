@@ -149,6 +149,15 @@ TEST(SimCommand, ExitStatusIsTheProgramsAndTheNodeGoes) {
   EXPECT_EQ(RunSim({"--profile", "T4", "--", "/"}).code, 126);
 }
 
+// MIG needs the node's /proc, passDeviceSpecs its /dev.
+TEST(SimCommand, AnAgentFindsTheRestOfTheNode) {
+  const Outcome run =
+      RunSim({"--profile", "A100+3g.40gb", "--", "/bin/sh", "-c",
+              "test -e $RONDO_ROOT/proc/driver/nvidia-caps/mig-minors && "
+              "test -e $RONDO_ROOT/dev/nvidia0"});
+  EXPECT_EQ(run.code, 0) << run.output;
+}
+
 TEST(SimCommand, SignalsArePassedOn) {
   Program program(Sim({"--profile", "T4", "--", PROBE, "signal"}));
   ASSERT_EQ(program.Line(), "ready");
