@@ -62,6 +62,15 @@ struct PidInfoParams {
 };
 static_assert(sizeof(PidInfoParams) == 14408);
 
+// Head of a channel group's allocation parameters. Engines below kEngineCopy0
+// are 0 (not named) and the graphics and compute engines of the GPU's
+// instances.
+struct GroupParams {
+  uint32_t error, ecc_error, va_space, engine;
+};
+static_assert(sizeof(GroupParams) == 16);
+inline constexpr uint32_t kEngineCopy0 = 9;
+
 // --- on a channel group: its time slice, in microseconds -------------------
 inline constexpr uint32_t kCtrlSetTimeslice = 0xa06c0103;
 inline constexpr uint32_t kCtrlGetTimeslice = 0xa06c0104;

@@ -163,7 +163,7 @@ bool Controls::SliceDue(int64_t now_us, bool emergency, Process& p,
   if (same && p.in_flight.empty() && p.slice_exact) return false;
   if (same && !p.in_flight.empty())
     due += std::max(p.slice_retry_us, options_.retry_us);
-  else if (p.slice_failures > 0)
+  else if (p.slice_failures > 0 && !(raises_tiny && p.slice_failures == 1))
     due += std::max(p.slice_retry_us, options_.retry_us);
   else if (!raises_tiny && !lowers_to_tiny)
     due += options_.slice_interval_us;

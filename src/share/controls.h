@@ -26,6 +26,7 @@
 #include <vector>
 
 #include "share/ledger.h"
+#include "wire/messages.h"
 
 namespace rondo::share {
 
@@ -50,7 +51,7 @@ struct ControlOptions {
   // What libcuda sets on a compute group: in force until we say otherwise.
   uint32_t default_slice_us = 2048;
   // Below this a slice is tiny: a switch costs 82 us.
-  uint32_t floor_us = 200;
+  uint32_t floor_us = wire::kLeastSharedSliceUs;
   // Where a group goes that must leave a tiny slice at once.
   uint32_t safe_slice_us = 2048;
   // Changes that nothing urgent asks for are this far apart, per process: each

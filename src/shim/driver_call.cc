@@ -60,6 +60,9 @@ Call DecodeAlloc(const void* arg, size_t status_at) {
     call.act = Act::kMemory;
     call.params_bytes = offsetof(rm::MemoryParams, alignment);
   }
+  if (call.kind == ObjectKind::kGroup && call.params != 0) {
+    call.params_bytes = sizeof(rm::GroupParams);
+  }
   return call;
 }
 

@@ -129,6 +129,11 @@ int OnObject(Shim* shim, const Site& site) {
   made.parent = call.kind == ObjectKind::kClient ? 0 : call.parent;
   made.gpu = shim->GpuOf(made.client, made.parent);
   made.fd = site.fd;
+  if (made.kind == ObjectKind::kGroup) {
+    rm::GroupParams params{};
+    if (site.params != nullptr) memcpy(&params, site.params, sizeof params);
+    made.compute = params.engine < rm::kEngineCopy0;
+  }
   Note(shim, made);
   Object* object = shim->objects.Find(made.client, made.handle);
   if (object == nullptr) return result;

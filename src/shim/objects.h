@@ -21,9 +21,11 @@ namespace rondo::shim {
 struct Object {
   uint32_t client = 0, handle = 0, parent = 0;
   ObjectKind kind = ObjectKind::kNone;
-  uint8_t gpu = 0;    // index into Gpus; 0 = not known
-  bool off = false;   // a channel that the program itself suspended
-  bool ours = false;  // a group that runs on a slice of ours
+  uint8_t gpu = 0;       // index into Gpus; 0 = not known
+  bool off = false;      // a channel that the program itself suspended
+  bool ours = false;     // a group that runs on a slice of ours
+  bool compute = false;  // a group of the compute engine
+  bool alone = false;    // ... the only one when it was last given a slice
   bool doomed = false;
   int32_t fd = -1;     // the descriptor that made it: only that one commands it
   uint32_t value = 0;  // memory: its block; group: its slice without us, in us

@@ -101,6 +101,27 @@ uint64_t NextWait(uint64_t wait_ns) {
   return wait_ns * 2 < kLast ? wait_ns * 2 : kLast;
 }
 
+int ComputeGroups(Shim* shim, uint8_t gpu) {
+  int count = 0;
+  shim->objects.ForEach(ObjectKind::kGroup, [&](Object& group) {
+    if (group.compute && group.gpu == gpu) ++count;
+  });
+  return count;
+}
+
+// What the slot's agents ask for on the group's GPU, whatever the group may
+// have of it.
+uint32_t AskedSlice(Shim* shim, const Object& group) {
+  const uint32_t slots = shim->SlotsOf(group.gpu);
+  uint32_t sum = 0;
+  for (uint32_t i = 0; i < shim->slots.count; ++i) {
+    if ((slots >> i & 1) != 0) sum += shim->links[i].slice_us();
+  }
+  return sum;
+}
+
+bool IsTiny(uint32_t us) { return us != 0 && us < wire::kLeastSharedSliceUs; }
+
 // Unasked: how many groups there are now, and on what.
 void TellGroups(Shim* shim, uint32_t slots, bool failed) {
   for (uint32_t i = 0; i < shim->slots.count; ++i) {
@@ -108,7 +129,7 @@ void TellGroups(Shim* shim, uint32_t slots, bool failed) {
     auto applied = wire::Make<wire::Applied>(0);
     applied.failed = failed ? 1 : 0;
     shim->objects.ForEach(ObjectKind::kGroup, [&](Object& group) {
-      if ((shim->SlotsOf(group.gpu) >> i & 1) == 0) return;
+      if (!group.compute || (shim->SlotsOf(group.gpu) >> i & 1) == 0) return;
       ++applied.groups;
       const uint32_t wanted = WantedSlice(shim, group);
       const uint32_t us = group.ours ? wanted : group.value;
@@ -121,12 +142,10 @@ void TellGroups(Shim* shim, uint32_t slots, bool failed) {
 }  // namespace
 
 uint32_t WantedSlice(Shim* shim, const Object& group) {
-  const uint32_t slots = shim->SlotsOf(group.gpu);
-  uint32_t sum = 0;
-  for (uint32_t i = 0; i < shim->slots.count; ++i) {
-    if ((slots >> i & 1) != 0) sum += shim->links[i].slice_us();
-  }
-  return sum;
+  const uint32_t asked = AskedSlice(shim, group);
+  if (!IsTiny(asked)) return asked;
+  if (!group.compute) return wire::kLeastSharedSliceUs;
+  return group.alone ? asked : 0;
 }
 
 void OnNewGroup(Shim* shim, Object* group) {
@@ -143,19 +162,24 @@ void OnNewGroup(Shim* shim, Object* group) {
 
 void ApplySlice(Shim* shim, uint32_t slot, uint32_t seq) {
   auto applied = wire::Make<wire::Applied>(seq);
+  bool refused = false;
   shim->objects.ForEach(ObjectKind::kGroup, [&](Object& group) {
     if ((shim->SlotsOf(group.gpu) >> slot & 1) == 0) return;
+    group.alone = group.compute && ComputeGroups(shim, group.gpu) == 1;
     uint32_t us;
     const Set set = Govern(shim, &group, &us);
     if (set == Set::kGone) return;
+    if (set == Set::kRefused) refused = true;
+    const bool shared =
+        group.compute && !group.alone && IsTiny(AskedSlice(shim, group));
+    if (set == Set::kRefused || shared) ++applied.failed;
+    if (!group.compute) return;
     ++applied.groups;
-    if (set == Set::kRefused) {
-      ++applied.failed;
-    } else if (applied.us == 0 || us < applied.us) {
+    if (set != Set::kRefused && (applied.us == 0 || us < applied.us)) {
       applied.us = us;
     }
   });
-  if (applied.failed != 0) {
+  if (refused) {
     shim->health.Set(wire::Reason::kSliceRefused);
   } else if (applied.groups != 0) {
     shim->health.Clear(wire::Reason::kSliceRefused);

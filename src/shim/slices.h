@@ -9,6 +9,12 @@
 // tenants run on slices below the cost of a context switch: no one makes
 // progress then.
 
+// Two runnable compute groups on slices below the cost of a switch make no
+// progress at all. So a tiny slice (below wire::kLeastSharedSliceUs) is put on
+// a compute group only when the agent asks for it and the group is the
+// process's only one on that GPU; never on one that was just made. Copy groups
+// get no less than that limit.
+
 #ifndef RONDO_SHIM_SLICES_H_
 #define RONDO_SHIM_SLICES_H_
 
@@ -21,7 +27,7 @@ namespace rondo::shim {
 // A group that the driver just made: notes its own slice, gives it ours,
 // and tells the agents how many there are.
 void OnNewGroup(Shim* shim, Object* group);
-// The slice that our agents want for a group now; 0 = its own.
+// The slice of ours that is right for a group now; 0 = its own.
 uint32_t WantedSlice(Shim* shim, const Object& group);
 // Puts the slot's groups on the slice in force and tells the agent the outcome.
 void ApplySlice(Shim* shim, uint32_t slot, uint32_t seq);

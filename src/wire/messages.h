@@ -125,6 +125,9 @@ struct Channels {
 };
 static_assert(sizeof(Channels) == 272);
 
+// Below this a slice is tiny: shorter than a context switch (82 us), so that
+// two runnable groups on such slices make no progress at all.
+inline constexpr uint32_t kLeastSharedSliceUs = 200;
 struct Slice {
   static constexpr Type kType = Type::kSlice;
   Header header;
@@ -133,7 +136,9 @@ struct Slice {
 };
 static_assert(sizeof(Slice) == 16);
 
-// groups == 0: no channel group yet; the slice is kept for the first.
+// Of compute groups. groups == 0: none yet; the slice is kept for the first,
+// but no group gets a tiny one unasked. A process with several groups refuses a
+// tiny one (failed) and is on slices of its own then.
 struct Applied {
   static constexpr Type kType = Type::kApplied;
   // seq of the kSlice; 0 unasked: a group was made, or the welcome had a slice.

@@ -19,13 +19,13 @@ using testing::HasSubstr;
 
 class ShimSlices : public testing::Test {
  protected:
-  // A context as libcuda makes it, smaller: two groups, two channels.
+  // A context as libcuda makes it, smaller: a compute and a copy group.
   void MakeContext(TenantProcess* tenant) {
     ASSERT_EQ(tenant->Do("open"), "ok");
     ASSERT_EQ(tenant->Do("group 10"), "0");
     ASSERT_EQ(tenant->Do("set_slice 10 2048"), "0 2048");
     ASSERT_EQ(tenant->Do("channel 20 10"), "0");
-    ASSERT_EQ(tenant->Do("group 11"), "0");
+    ASSERT_EQ(tenant->Do("copy_group 11"), "0");
     ASSERT_EQ(tenant->Do("channel 21 11"), "0");
   }
   RunDir dir;
@@ -45,7 +45,7 @@ TEST_F(ShimSlices, AppliesWhatTheAgentAsksFor) {
   ASSERT_TRUE(agent.Wait(AppliedTimes(1)));
   const wire::Applied applied = agent.Get().applied[0];
   EXPECT_EQ(applied.us, 20000u);
-  EXPECT_EQ(applied.groups, 2);
+  EXPECT_EQ(applied.groups, 1) << "of the compute engine";
   EXPECT_EQ(applied.failed, 0);
   EXPECT_EQ(tenant.Do("get_slice 10"), "20000");
   EXPECT_EQ(tenant.Do("get_slice 11"), "20000");
@@ -66,8 +66,8 @@ TEST_F(ShimSlices, GroupsAreToldAsTheyAreMade) {
   TenantProcess tenant(dir);
   MakeContext(&tenant);
   EXPECT_TRUE(agent.Wait([](const auto& s) {
-    return s.unasked.size() == 2 && s.unasked[1].groups == 2 &&
-           s.unasked[1].us == 1024;
+    return s.unasked.size() == 2 && s.unasked[1].groups == 1 &&
+           s.unasked[1].us == 2048;
   }));
 }
 
@@ -122,6 +122,34 @@ TEST_F(ShimSlices, ARefusalIsReported) {
       [](const auto& s) { return !s.Has(wire::Reason::kSliceRefused); }));
 }
 
+// Two groups on tiny slices would bring each other to a standstill.
+TEST_F(ShimSlices, ATinySliceIsForALoneGroupThatIsAskedFor) {
+  FakeAgent agent(socket, {});
+  TenantProcess tenant(dir);
+  MakeContext(&tenant);
+  agent.SendSlice(20);
+  ASSERT_TRUE(agent.Wait(AppliedTimes(1)));
+  EXPECT_EQ(tenant.Do("get_slice 10"), "20");
+  EXPECT_EQ(tenant.Do("get_slice 11"), "200") << "copies never";
+  // A group that is made now does not get it, nor by the program's own call.
+  EXPECT_EQ(tenant.Do("group 12"), "0");
+  EXPECT_EQ(tenant.Do("set_slice 12 4096"), "0 4096");
+  EXPECT_EQ(tenant.Do("get_slice 12"), "4096");
+  ASSERT_TRUE(agent.Wait([](const auto& s) {
+    return !s.unasked.empty() && s.unasked.back().groups == 2;
+  }));
+  // Asked for again it is refused, and nobody is tiny any more.
+  agent.SendSlice(20);
+  ASSERT_TRUE(agent.Wait(AppliedTimes(2)));
+  EXPECT_EQ(agent.Get().applied[1].failed, 2);
+  EXPECT_EQ(agent.Get().applied[1].us, 2048u);
+  EXPECT_EQ(tenant.Do("get_slice 10"), "2048");
+  EXPECT_EQ(tenant.Do("get_slice 12"), "4096");
+  agent.SendSlice(1000);
+  ASSERT_TRUE(agent.Wait(AppliedTimes(3)));
+  EXPECT_EQ(tenant.Do("get_slice 12"), "1000");
+}
+
 TEST_F(ShimSlices, ChannelsAreReportedAsTheyComeAndGo) {
   FakeAgent agent(socket, {});
   TenantProcess tenant(dir);
@@ -150,7 +178,7 @@ TEST_F(ShimSlices, AnAgentThatDiesLeavesARunningProgram) {
             std::chrono::milliseconds(100));
   const std::string log = tenant.Do("log");
   EXPECT_THAT(log, testing::EndsWith(
-                       "slice 10 20,slice 11 20,slice 10 2048,slice 11 1024,"
+                       "slice 10 20,slice 11 200,slice 10 2048,slice 11 1024,"
                        "resume 20,resume 21,"))
       << "and not channel 22, which the program itself had stopped";
 }

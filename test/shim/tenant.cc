@@ -251,6 +251,12 @@ const std::map<std::string, std::function<std::string(const Args&)>>& Verbs() {
              return std::to_string(
                  Alloc(kDevice, a[0], rm::kClassChannelGroup, nullptr));
            }},
+          {"copy_group",
+           [](const Args& a) {
+             rm::GroupParams params{.engine = rm::kEngineCopy0};
+             return std::to_string(
+                 Alloc(kDevice, a[0], rm::kClassChannelGroup, &params));
+           }},
           {"channel",
            [](const Args& a) {
              return std::to_string(Alloc(a[1], a[0], 0xc86f, nullptr));
