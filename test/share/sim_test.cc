@@ -1,0 +1,275 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Slots, arbiter, suspender and account against real programs under librondo.so
+// on the simulated driver, where slices, suspensions and switches have their
+// measured costs and tiny slices their livelock.
+
+#include <gtest/gtest.h>
+#include <stdlib.h>
+
+#include <algorithm>
+#include <condition_variable>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <thread>
+
+#include "account/reader.h"
+#include "base/event_loop.h"
+#include "base/file.h"
+#include "share/share.h"
+#include "sim/driver/node_driver.h"
+#include "sim/driver/test_system.h"
+#include "sim/driver/test_tenant.h"
+
+namespace rondo::share {
+namespace {
+
+using sim::driver::Tenant;
+using sim::driver::Tenants;
+using std::chrono::milliseconds;
+
+constexpr auto kLatency = TenantClass::kLatency;
+constexpr auto kBatch = TenantClass::kBatch;
+
+// An agent's sharing on a thread of its own.
+class Agent {
+ public:
+  Agent(rm::System& system, const std::string& run_dir,
+        const ShareConfig& config)
+      : thread_([this, &system, run_dir, config] {
+          Main(system, run_dir, config);
+        }) {
+    std::unique_lock lock(mutex_);
+    ready_.wait(lock, [this] { return share_ != nullptr; });
+  }
+  ~Agent() {
+    loop_.Stop();
+    thread_.join();
+  }
+  // Asks on the loop's thread.
+  ShareStats Stats() {
+    std::optional<ShareStats> stats;
+    loop_.Post([&] {
+      std::lock_guard lock(mutex_);
+      stats = share_->Snapshot();
+      ready_.notify_all();
+    });
+    std::unique_lock lock(mutex_);
+    ready_.wait(lock, [&] { return stats.has_value(); });
+    return *stats;
+  }
+  bool Until(const std::function<bool(const ShareStats&)>& wanted) {
+    const auto deadline =
+        std::chrono::steady_clock::now() + std::chrono::seconds(20);
+    while (!wanted(Stats()))
+      if (std::chrono::steady_clock::now() > deadline) return false;
+    return true;
+  }
+
+ private:
+  void Main(rm::System& system, const std::string& run_dir,
+            const ShareConfig& config) {
+    ShareOptions options;
+    options.run_dir = run_dir;
+    options.replay_window = milliseconds(300);
+    options.audit_interval = milliseconds(100);
+    auto share = Share::Create(loop_, RealClock(), system, options);
+    ASSERT_TRUE(share.ok()) << share.status();
+    ASSERT_TRUE((*share)->Configure(config).ok());
+    account::Reader reader(
+        system, {}, [&](const std::string& uuid, const account::Report& r) {
+          loop_.Post([&share = **share, uuid, r] { Feed(share, uuid, r); });
+        });
+    (*share)->OnSampleRate([&](const std::string& uuid, auto interval) {
+      reader.SetInterval(uuid, interval);
+    });
+    {
+      std::lock_guard lock(mutex_);
+      share_ = share->get();
+    }
+    ready_.notify_all();
+    loop_.Run();
+    (*share)->OnSampleRate({});
+  }
+  static void Feed(Share& share, const std::string& uuid,
+                   const account::Report& report) {
+    std::vector<PidActivity> runs;
+    for (const auto& p : report.processes)
+      runs.push_back({static_cast<int32_t>(p.pid),
+                      static_cast<int64_t>(p.busy_ns / 1000),
+                      static_cast<int64_t>(p.idle_ns / 1000)});
+    share.OnActivity(uuid, Activity::Source::kSwitchLog,
+                     std::chrono::microseconds(report.interval_ns / 1000),
+                     runs);
+  }
+
+  EventLoop loop_;
+  std::mutex mutex_;
+  std::condition_variable ready_;
+  Share* share_ = nullptr;
+  std::thread thread_;
+};
+
+class ShareSim : public testing::Test {
+ protected:
+  void SetUp() override {
+    auto dir = TempDir::Create("rondo-share-sim");
+    auto run_dir = TempDir::Create("rondo-run");
+    ASSERT_TRUE(dir.ok() && run_dir.ok());
+    dir_.emplace(*std::move(dir));
+    run_dir_.emplace(*std::move(run_dir));
+    auto node = sim::Node::Create("H200", dir_->path());
+    ASSERT_TRUE(node.ok()) << node.status();
+    node_.emplace(*std::move(node));
+    auto driver = sim::driver::NodeDriver::Start(dir_->path());
+    ASSERT_TRUE(driver.ok()) << driver.status();
+    driver_ = *std::move(driver);
+    setenv("RONDO_SIM_STATE", dir_->path().c_str(), 1);
+    uuid_ = *node_->Uuid(0);
+  }
+  void TearDown() override { unsetenv("RONDO_SIM_STATE"); }
+
+  void AddSlot(TenantSpec tenant, uint64_t limit = uint64_t{8} << 30) {
+    SlotSpec spec;
+    spec.gpu_uuid = uuid_;
+    spec.replica = static_cast<int>(config_.slots.size());
+    spec.limit_bytes = limit;
+    spec.memory = config::MemoryMode::kEnforce;
+    spec.tenant = tenant;
+    config_.slots.push_back(spec);
+  }
+  void StartAgent() {
+    agent_ = std::make_unique<Agent>(system_, run_dir_->path(), config_);
+  }
+  std::unique_ptr<Tenant> Add(int slot, const std::string& options) {
+    return std::make_unique<Tenant>(
+        RONDO_TEST_SIM_TENANT, *node_, options, RONDO_TEST_LIBRONDO,
+        std::vector<std::string>{"RONDO_RUN_DIR=" + run_dir_->path(),
+                                 "RONDO_SLOTS=" + config_.slots[slot].id()});
+  }
+
+  std::optional<TempDir> dir_, run_dir_;
+  std::optional<sim::Node> node_;
+  std::unique_ptr<sim::driver::NodeDriver> driver_;
+  sim::driver::SimulatedSystem system_;
+  std::string uuid_;
+  ShareConfig config_;
+  std::unique_ptr<Agent> agent_;
+};
+
+TEST_F(ShareSim, WeightsComeOutAsWritten) {
+  AddSlot({.weight = 3});
+  AddSlot({.weight = 1});
+  StartAgent();
+  Tenants tenants;
+  for (int i = 0; i < 2; ++i)
+    tenants.push_back(Add(i, "--kernel-us 1000 --warmup 1 --seconds 3"));
+  RunAll(tenants);
+  const double sum = tenants[0]->Share() + tenants[1]->Share();
+  EXPECT_NEAR(tenants[0]->Share() / sum, 0.75, 0.02);
+  EXPECT_GT(sum, 0.95);
+}
+
+TEST_F(ShareSim, ALatencyTenantBesideThreeBatchTenants) {
+  AddSlot({.cls = kLatency});
+  for (int i = 0; i < 3; ++i) AddSlot({.cls = kBatch});
+  StartAgent();
+  Tenants tenants;
+  tenants.push_back(
+      Add(0, "--think-us 10000 --jitter-us 2000 --warmup 2 --seconds 4"));
+  for (int i = 1; i <= 3; ++i)
+    tenants.push_back(Add(i, "--kernel-us 1000 --warmup 2 --seconds 4"));
+  for (const auto& t : tenants) t->Begin();
+  uint64_t suspensions = 0;
+  EXPECT_TRUE(agent_->Until([&](const ShareStats& stats) {
+    suspensions = 0;
+    for (const SlotStats& slot : stats.slots) suspensions += slot.suspensions;
+    return suspensions >= 6;
+  }));
+  double sum = 0;
+  for (const auto& t : tenants) {
+    t->Finish();
+    sum += t->Share();
+  }
+  EXPECT_LT(tenants[0]->Number("p50"), 2500) << "alone 2000, stock 5800";
+  EXPECT_GT(sum, 0.93);
+  for (int i = 1; i <= 3; ++i) EXPECT_GT(tenants[i]->Share(), 0.15) << i;
+}
+
+TEST_F(ShareSim, ALatencyTenantThatNeverPausesLeavesTheOthersTheirShare) {
+  AddSlot({.cls = kLatency});
+  AddSlot({.cls = kBatch});
+  StartAgent();
+  Tenants tenants;
+  for (int i = 0; i < 2; ++i)
+    tenants.push_back(Add(i, "--kernel-us 1000 --warmup 2 --seconds 4"));
+  RunAll(tenants);
+  EXPECT_GT(tenants[1]->Share(), 0.42);
+  EXPECT_GT(tenants[0]->Share(), 0.42);
+}
+
+TEST_F(ShareSim, ALimitHoldsEvenAlone) {
+  AddSlot({.limit = 0.5});
+  StartAgent();
+  Tenants tenants;
+  tenants.push_back(Add(0, "--kernel-us 1000 --warmup 1 --seconds 4"));
+  RunAll(tenants);
+  EXPECT_LT(tenants[0]->Share(), 0.53);
+  EXPECT_GT(tenants[0]->Share(), 0.42);
+}
+
+TEST_F(ShareSim, MemoryIsLimitedAndTheAuditAgrees) {
+  AddSlot({}, uint64_t{4} << 30);
+  StartAgent();
+  Tenants tenants;  // the second one does not get all that it asks for
+  for (int i = 0; i < 2; ++i)
+    tenants.push_back(Add(0, "--memory 2500 --chunk 2 --seconds 2"));
+  for (const auto& t : tenants) t->Begin();
+  EXPECT_TRUE(agent_->Until([](const ShareStats& stats) {
+    return stats.slots[0].processes.size() == 2 &&
+           stats.slots[0].audit_difference_bytes == 0 &&
+           stats.slots[0].denials > 0;
+  }));
+  const SlotStats slot = agent_->Stats().slots[0];
+  EXPECT_LE(slot.device_bytes, uint64_t{4} << 30);
+  EXPECT_GT(slot.device_bytes, (uint64_t{4} << 30) - (uint64_t{4} << 20));
+  EXPECT_EQ(slot.audit_alarms, 0u);
+  for (const auto& t : tenants) t->Kill();
+  EXPECT_TRUE(agent_->Until([](const ShareStats& stats) {
+    return stats.slots[0].device_bytes == 0;
+  }));
+}
+
+// An agent that goes while tenants are suspended, and another that comes.
+TEST_F(ShareSim, AgentsComeAndGo) {
+  AddSlot({.cls = kLatency});
+  for (int i = 0; i < 2; ++i) AddSlot({.cls = kBatch});
+  StartAgent();
+  Tenants tenants;
+  tenants.push_back(Add(0, "--think-us 10000 --warmup 0.5 --seconds 5"));
+  for (int i = 1; i <= 2; ++i)
+    tenants.push_back(Add(i, "--kernel-us 1000 --warmup 0.5 --seconds 5"));
+  for (const auto& t : tenants) t->Begin();
+  const auto some_suspended = [](const ShareStats& stats) {
+    return std::any_of(stats.slots.begin(), stats.slots.end(),
+                       [](const SlotStats& slot) { return slot.suspended; });
+  };
+  for (int round = 0; round < 3; ++round) {
+    EXPECT_TRUE(agent_->Until(some_suspended));
+    const uint64_t held = agent_->Stats().slots[1].device_bytes;
+    EXPECT_GT(held, 0u);
+    agent_.reset();
+    StartAgent();
+    EXPECT_TRUE(agent_->Until([&](const ShareStats& stats) {
+      return stats.slots[1].device_bytes == held;
+    })) << "told again";
+  }
+  for (const auto& t : tenants) t->Finish();  // would wait for ever
+  for (int i = 1; i <= 2; ++i) EXPECT_GT(tenants[i]->Share(), 0.1);
+}
+
+}  // namespace
+}  // namespace rondo::share
