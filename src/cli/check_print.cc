@@ -123,7 +123,8 @@ void PrintPlan(const CheckedConfig& checked, std::ostream& out) {
 
 void PrintNvidia(const CheckedConfig& checked, std::ostream& out) {
   if (!checked.nvidia.ok) {
-    Line(out, "nvidia", absl::StrCat("refuses: ", checked.nvidia.error));
+    Line(out, "nvidia",
+         absl::StrCat("refuses: ", config::Printable(checked.nvidia.error)));
     return;
   }
   Line(out, "nvidia", absl::StrCat("accepts: ", checked.nvidia.strategy));

@@ -197,6 +197,13 @@ TEST(CompileTest, AllProblemsAreReportedInOrder) {
               HasSubstr("; and 4 more"));
 }
 
+TEST(CompileTest, ProblemsCarryNoControlCharacters) {
+  EXPECT_EQ(Compile("version: |\n  v1\n").problems.at(0).message,
+            "unknown version: v1\\n");
+  EXPECT_EQ(Compile("\"\\e[31m\\x7f\": 1\n").problems.at(0).message,
+            "unknown key `\\x1b[31m\\x7f` in the top level: ignored");
+}
+
 TEST(CompileTest, AbsentRondoKeyMeansNvidiasBehaviour) {
   const RondoOptions absent = Compile("version: v1").plan->rondo;
   EXPECT_FALSE(absent.present);

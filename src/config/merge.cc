@@ -151,6 +151,11 @@ class Merger {
     }
     if (unknown.empty()) {
       value = known;
+      if (!known.empty()) return;
+      problems_.push_back(MakeProblem(
+          Code::kFlagIgnored, source_.mark.line, source_.mark.column,
+          "no device list strategy: containers would get no GPU",
+          "remove the key, or name one"));
       return;
     }
     // NVIDIA's parser takes any list from a file. One unknown word beside a

@@ -105,6 +105,14 @@ TEST(MergeTest, ListsSplitOutsideTheFileOnly) {
       "envvar,cdi-cri");
 }
 
+TEST(MergeTest, AListWithoutAStrategyIsWarnedOf) {
+  const CompileResult result =
+      Merge("flags: {plugin: {deviceListStrategy: []}}", {});
+  ASSERT_EQ(result.problems.size(), 1u);
+  EXPECT_EQ(result.problems[0].code, Code::kFlagIgnored);
+  EXPECT_TRUE(result.plan->flags.device_list_strategies.empty());
+}
+
 TEST(MergeTest, AnUnknownStrategyIsIgnoredOnlyInTheListOfAFile) {
   const CompileResult file =
       Merge("flags: {plugin: {deviceListStrategy: [envvar, bogus]}}", {});

@@ -40,6 +40,21 @@ absl::string_view SeverityName(Severity severity) {
   return "error";
 }
 
+std::string Printable(absl::string_view text) {
+  std::string out;
+  for (const char c : text) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (c == '\n') {
+      out += "\\n";
+    } else if (byte < 0x20 || byte == 0x7f) {
+      absl::StrAppend(&out, "\\x", absl::Hex(byte, absl::kZeroPad2));
+    } else {
+      out.push_back(c);
+    }
+  }
+  return out;
+}
+
 Problem MakeProblem(Code code, int line, int column, std::string message,
                     std::string hint) {
   Problem problem;
@@ -47,7 +62,7 @@ Problem MakeProblem(Code code, int line, int column, std::string message,
   problem.code = code;
   problem.line = line;
   problem.column = column;
-  problem.message = std::move(message);
+  problem.message = Printable(message);
   problem.hint = std::move(hint);
   return problem;
 }

@@ -80,7 +80,11 @@ struct Problem {
   std::string hint;  // what to do; may be empty
 };
 
-// A problem of the code's own severity.
+// Control characters written out: a config must not write to the terminal or to
+// lines of the log of its own.
+std::string Printable(absl::string_view text);
+
+// A problem of the code's own severity, its message printable.
 Problem MakeProblem(Code code, int line, int column, std::string message,
                     std::string hint = "");
 
