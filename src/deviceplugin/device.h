@@ -33,6 +33,8 @@ struct Device {
   std::vector<std::string> paths;
   std::optional<int> numa_node;
   std::optional<uint64_t> memory_bytes;
+  // What programs can have of it.
+  std::optional<uint64_t> usable_bytes;
   int compute_major = 0;
   int compute_minor = 0;
   // 0: not shared, advertised under its UUID. Otherwise the number of replicas.

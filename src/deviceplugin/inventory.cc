@@ -79,6 +79,7 @@ Device WholeGpu(const nvml::Gpu& gpu, std::optional<int> numa) {
   device.paths = {absl::StrCat("/dev/nvidia", gpu.minor)};
   device.numa_node = numa;
   device.memory_bytes = gpu.memory_bytes;
+  device.usable_bytes = gpu.usable_bytes ? gpu.usable_bytes : gpu.memory_bytes;
   device.compute_major = gpu.compute_major;
   device.compute_minor = gpu.compute_minor;
   return device;
@@ -93,7 +94,7 @@ absl::StatusOr<Device> MigPart(const nvml::Gpu& gpu, const nvml::MigDevice& mig,
   device.mig = true;
   device.gpu_instance = mig.gpu_instance;
   device.compute_instance = mig.compute_instance;
-  device.memory_bytes = mig.memory_mib << 20;
+  device.memory_bytes = device.usable_bytes = mig.memory_mib << 20;
   const std::string instance =
       absl::StrCat("gpu", gpu.minor, "/gi", mig.gpu_instance);
   for (const std::string& capability :

@@ -46,6 +46,8 @@ struct Gpu {
   int minor = 0;       // /dev/nvidia<minor>
   std::string bus_id;  // NVML's spelling, "00000000:17:00.0"
   std::optional<uint64_t> memory_bytes;
+  // Of that, what programs can have: less what the driver keeps for itself.
+  std::optional<uint64_t> usable_bytes;
   int compute_major = 0;
   int compute_minor = 0;
   bool mig_enabled = false;

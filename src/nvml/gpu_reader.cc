@@ -39,6 +39,12 @@ class GpuReader {
                     "GetCudaComputeCapability"));
     if (abi::Memory memory; nvml_.memory(device_, &memory) == abi::kSuccess)
       gpu.memory_bytes = memory.total;
+    // Since driver 510.
+    abi::MemoryV2 memory{};
+    memory.version = abi::kMemoryV2Version;
+    if (nvml_.memory_v2(device_, &memory) == abi::kSuccess &&
+        memory.total > memory.reserved)
+      gpu.usable_bytes = memory.total - memory.reserved;
     unsigned current = 0, pending = 0;
     const abi::Return mode = nvml_.mig_mode(device_, &current, &pending);
     if (mode != abi::kNotSupported && mode != abi::kFunctionNotFound)

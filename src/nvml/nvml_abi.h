@@ -24,6 +24,14 @@ struct Memory {
 };
 static_assert(sizeof(Memory) == 24);
 
+// nvmlDeviceGetMemoryInfo_v2. `used` does not include `reserved`.
+struct MemoryV2 {
+  uint32_t version, pad;
+  uint64_t total, reserved, free, used;
+};
+static_assert(sizeof(MemoryV2) == 40);
+inline constexpr uint32_t kMemoryV2Version = sizeof(MemoryV2) | 2u << 24;
+
 // nvmlDeviceGet{Compute,Graphics,MPSCompute}RunningProcesses.
 struct ProcessV1 {
   uint32_t pid, pad;

@@ -32,6 +32,7 @@
   X(compute_capability, "nvmlDeviceGetCudaComputeCapability",                \
     (Device, int*, int*))                                                    \
   X(memory, "nvmlDeviceGetMemoryInfo", (Device, Memory*))                    \
+  X(memory_v2, "nvmlDeviceGetMemoryInfo_v2", (Device, MemoryV2*))            \
   X(utilization, "nvmlDeviceGetUtilizationRates", (Device, Utilization*))    \
   X(processes_v3, "nvmlDeviceGetComputeRunningProcesses_v3",                 \
     (Device, unsigned*, ProcessV2*))                                         \

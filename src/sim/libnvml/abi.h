@@ -29,13 +29,6 @@ enum ValueType : uint32_t {
   kValueSigned = 5,
 };
 
-// nvmlDeviceGetMemoryInfo_v2. `used` does not include `reserved`.
-struct MemoryV2 {
-  uint32_t version, pad;
-  uint64_t total, reserved, free, used;
-};
-static_assert(sizeof(MemoryV2) == 40);
-
 struct Bar1Memory {
   uint64_t total, free, used;
 };
