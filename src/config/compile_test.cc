@@ -164,6 +164,8 @@ INSTANTIATE_TEST_SUITE_P(
             "time: unknown unit \" ms\" in duration \"40 ms\""},
         Row{"PeriodRange", "rondo: {period: 1h}", false,
             "must be between 1ms and 10s, not 1h"},
+        Row{"InjectionByCdi", "rondo: {injection: cdi}", false,
+            "`rondo.injection: cdi` is not supported (write env or file"},
         Row{"EnforceWithoutInjection",
             "rondo: {memory: enforce, injection: none}", false,
             "nothing in the pod would keep the limit"},
