@@ -20,6 +20,8 @@ constexpr absl::string_view kImexChannels = "NVIDIA_IMEX_CHANNELS";
 // Where NVIDIA's container runtime looks for mounts that name devices.
 constexpr absl::string_view kVolumeMountRoot =
     "/var/run/nvidia-container-devices";
+constexpr absl::string_view kLibraryInContainer = "/usr/local/rondo";
+constexpr absl::string_view kSlotsInContainer = "/run/rondo";
 constexpr absl::string_view kCdiVendor = "k8s.device-plugin.nvidia.com";
 
 bool Uses(const config::Flags& flags, DeviceListStrategy strategy) {
@@ -114,6 +116,37 @@ void AddVolumeMounts(const AllocateSettings& settings,
     mount(absl::StrCat("imex/", channel));
 }
 
+// Every mount is read-only: a container must not replace a socket or the
+// library. Connecting to a socket writes nothing.
+void Inject(const AllocateSettings& settings,
+            const std::vector<std::string>& ids, ContainerAnswer& answer) {
+  if (settings.injection == config::Injection::kNone ||
+      settings.slot_dir.empty())
+    return;
+  std::vector<std::string> slots;
+  std::vector<Mount> sockets;
+  for (const std::string& id : ids) {
+    const std::optional<DeviceId> parsed = ParseDeviceId(id);
+    if (!parsed.has_value() || !parsed->is_replica) continue;
+    const std::string folder = absl::StrCat(parsed->uuid, "-", parsed->replica);
+    PushOnce(slots, ReplicaId(parsed->uuid, parsed->replica));
+    PushOnce(sockets,
+             Mount{absl::StrCat(kSlotsInContainer, "/", folder),
+                   absl::StrCat(settings.slot_dir, "/", folder), true});
+  }
+  if (slots.empty()) return;
+  const std::string library =
+      absl::StrCat(settings.slot_dir, "/", kLibraryFolder);
+  answer.envs["RONDO_SLOTS"] = absl::StrJoin(slots, ",");
+  answer.mounts.push_back({std::string(kLibraryInContainer), library, true});
+  if (settings.injection == config::Injection::kFile)
+    answer.mounts.push_back(
+        {"/etc/ld.so.preload", absl::StrCat(library, "/", kPreloadFile), true});
+  else
+    answer.envs["LD_PRELOAD"] = kShimInContainer;
+  answer.mounts.insert(answer.mounts.end(), sockets.begin(), sockets.end());
+}
+
 void AddDeviceSpecs(const AllocateSettings& settings,
                     const std::vector<const Device*>& devices,
                     ContainerAnswer& answer) {
@@ -142,6 +175,7 @@ absl::StatusOr<AllocateSettings> MakeAllocateSettings(const config::Plan& plan,
                                                       const std::string& root) {
   AllocateSettings settings;
   settings.flags = plan.flags;
+  settings.injection = plan.rondo.injection;
   settings.sharing_active = !plan.sharing.resources.empty();
   settings.fail_requests_greater_than_one =
       plan.sharing.fail_requests_greater_than_one;
@@ -185,6 +219,7 @@ absl::StatusOr<ContainerAnswer> Allocate(const View& view,
   ContainerAnswer answer;
   AddCdi(settings, device_ids, annotation_id, answer);
   AddFeatureEnvs(settings.flags, answer);
+  Inject(settings, ids, answer);
   if (OnlyCdi(settings.flags)) return answer;
 
   if (Uses(settings.flags, DeviceListStrategy::kEnvvar))

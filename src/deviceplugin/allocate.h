@@ -4,7 +4,8 @@
 // and settings in, answer out; any thread. The answer depends on nothing else,
 // so it stays true across restarts of agent, kubelet and container. Field by
 // field what NVIDIA's plugin answers, except that nothing is listed twice and
-// the order is that of the request.
+// the order is that of the request; and, for replicas, what `rondo.injection`
+// adds.
 
 #ifndef RONDO_DEVICEPLUGIN_ALLOCATE_H_
 #define RONDO_DEVICEPLUGIN_ALLOCATE_H_
@@ -19,6 +20,13 @@
 #include "deviceplugin/view.h"
 
 namespace rondo::deviceplugin {
+
+// What a slot's container gets. On the host all of it lies below one folder:
+//   <slot dir>/lib/                 librondo.so and ld.so.preload
+//   <slot dir>/<device UUID>-<n>/   the slot's socket
+inline constexpr char kLibraryFolder[] = "lib";
+inline constexpr char kPreloadFile[] = "ld.so.preload";
+inline constexpr char kShimInContainer[] = "/usr/local/rondo/librondo.so";
 
 struct Mount {
   std::string container_path;
@@ -53,6 +61,10 @@ struct AllocateSettings {
   // CDI classes beside "gpu" and "imex-channel" with a spec on this node, in
   // the order gdrcopy, gds, mofed.
   std::vector<std::string> cdi_classes;
+  // How containers come to load librondo.so, and where it lies on the host.
+  // Nothing is put into them while the folder is empty.
+  config::Injection injection = config::Injection::kNone;
+  std::string slot_dir;
 };
 
 // Reads what the settings need to know about the node: which device nodes

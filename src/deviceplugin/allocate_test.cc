@@ -189,6 +189,72 @@ INSTANTIATE_TEST_SUITE_P(
       return name;
     });
 
+std::function<void(AllocateSettings&)> Injected(config::Injection injection,
+                                                std::string dir = "/s") {
+  return [injection, dir](AllocateSettings& s) {
+    s.injection = injection;
+    s.slot_dir = dir;
+  };
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Injection, AllocateTable,
+    ::testing::Values(
+        Case{"env",
+             {kEnvvar},
+             {"A::3"},
+             Injected(config::Injection::kEnv),
+             "env LD_PRELOAD=/usr/local/rondo/librondo.so\n"
+             "env NVIDIA_VISIBLE_DEVICES=A\n"
+             "env RONDO_SLOTS=A::3\n"
+             "mount /s/lib at /usr/local/rondo ro\n"
+             "mount /s/A-3 at /run/rondo/A-3 ro"},
+        Case{"file",
+             {kEnvvar},
+             {"A::3"},
+             Injected(config::Injection::kFile),
+             "env NVIDIA_VISIBLE_DEVICES=A\n"
+             "env RONDO_SLOTS=A::3\n"
+             "mount /s/lib at /usr/local/rondo ro\n"
+             "mount /s/lib/ld.so.preload at /etc/ld.so.preload ro\n"
+             "mount /s/A-3 at /run/rondo/A-3 ro"},
+        Case{"with_cdi_only",
+             {kCri},
+             {"A::0"},
+             Injected(config::Injection::kEnv),
+             "env LD_PRELOAD=/usr/local/rondo/librondo.so\n"
+             "env RONDO_SLOTS=A::0\n"
+             "mount /s/lib at /usr/local/rondo ro\n"
+             "mount /s/A-0 at /run/rondo/A-0 ro\n"
+             "cdi k8s.device-plugin.nvidia.com/gpu=A"},
+        Case{"each_slot_in_order_and_once",
+             {kEnvvar},
+             {"B::1", "A::0", "A::2", "B::1"},
+             Injected(config::Injection::kEnv),
+             "env LD_PRELOAD=/usr/local/rondo/librondo.so\n"
+             "env NVIDIA_VISIBLE_DEVICES=B,A\n"
+             "env RONDO_SLOTS=B::1,A::0,A::2\n"
+             "mount /s/lib at /usr/local/rondo ro\n"
+             "mount /s/B-1 at /run/rondo/B-1 ro\n"
+             "mount /s/A-0 at /run/rondo/A-0 ro\n"
+             "mount /s/A-2 at /run/rondo/A-2 ro"},
+        Case{"not_for_whole_gpus",
+             {kEnvvar},
+             {"C"},
+             Injected(config::Injection::kEnv),
+             "env NVIDIA_VISIBLE_DEVICES=C"},
+        Case{"none",
+             {kEnvvar},
+             {"A::3"},
+             Injected(config::Injection::kNone),
+             "env NVIDIA_VISIBLE_DEVICES=A"},
+        Case{"without_a_folder",
+             {kEnvvar},
+             {"A::3"},
+             Injected(config::Injection::kFile, ""),
+             "env NVIDIA_VISIBLE_DEVICES=A"}),
+    [](const auto& row) { return row.param.name; });
+
 const auto kFailMore = [](AllocateSettings& s) {
   s.fail_requests_greater_than_one = true;
 };

@@ -77,6 +77,7 @@ class Manager::Impl {
     RONDO_RETURN_IF_ERROR(CheckListSizes(inventory));
     RONDO_ASSIGN_OR_RETURN(AllocateSettings settings,
                            MakeAllocateSettings(plan, options_.root));
+    settings.slot_dir = options_.slot_dir;
     const std::vector<Device> all = inventory.AllDevices();
     if (UsesCdi(plan.flags)) {
       RONDO_ASSIGN_OR_RETURN(settings.cdi_classes,
@@ -112,6 +113,26 @@ class Manager::Impl {
     for (const auto& [name, state] : states_)
       stats.resources.push_back(ResourceSnapshot(state));
     return stats;
+  }
+
+  std::vector<SlotGroup> Slots() const {
+    std::map<std::string, SlotGroup> groups;
+    for (const auto& [name, state] : states_) {
+      if (state.view == nullptr) continue;
+      for (const Run& run : state.view->runs()) {
+        if (!run.is_replica) continue;
+        const Device& device = state.view->devices()[run.device];
+        SlotGroup& group = groups[device.uuid];
+        group.uuid = device.uuid;
+        group.usable_bytes = device.usable_bytes;
+        if (!run.retired)
+          group.replicas = std::max(group.replicas, device.replicas);
+        for (uint32_t n = run.begin; n < run.end; ++n) group.numbers.insert(n);
+      }
+    }
+    std::vector<SlotGroup> list;
+    for (auto& [uuid, group] : groups) list.push_back(std::move(group));
+    return list;
   }
 
   bool Ready() const {
@@ -331,6 +352,7 @@ void Manager::SetOnChange(std::function<void()> on_change) {
   impl_->SetOnChange(std::move(on_change));
 }
 Stats Manager::Snapshot() const { return impl_->Snapshot(); }
+std::vector<SlotGroup> Manager::Slots() const { return impl_->Slots(); }
 bool Manager::Ready() const { return impl_->Ready(); }
 
 ResourceStats Manager::Impl::ResourceSnapshot(const State& state) const {

@@ -17,6 +17,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -36,10 +37,22 @@ using GpuList = std::vector<absl::StatusOr<nvml::Gpu>>;
 // Device ids that running pods hold, by resource name.
 using HeldDevices = std::map<std::string, std::set<std::string>>;
 
+// The slots of one shared device: the replicas that a pod may hold.
+struct SlotGroup {
+  std::string uuid;
+  std::optional<uint64_t> usable_bytes;
+  int replicas = 0;            // configured; 0: only retired ones are left
+  std::set<uint32_t> numbers;  // retired ones included
+  bool operator==(const SlotGroup&) const = default;
+};
+
 struct ManagerOptions {
   // Where our sockets lie. kubelet looks nowhere else; only tests change it.
   std::string socket_dir = "/var/lib/kubelet/device-plugins";
   std::string cdi_dir = "/var/run/cdi";
+  // The host's folder of slot folders and of the library that is put into pods
+  // (allocate.h). Empty: nothing is put into pods.
+  std::string slot_dir;
   // In front of /proc, /sys, /dev and driver files. Empty: the machine itself.
   std::string root;
   // DP_DISABLE_HEALTHCHECKS and DP_ENABLE_HEALTHCHECKS.
@@ -81,6 +94,9 @@ class Manager {
   void SetOnChange(std::function<void()> on_change);
 
   Stats Snapshot() const;
+
+  // By UUID.
+  std::vector<SlotGroup> Slots() const;
 
   // True when every resource is registered and watched by kubelet, or when
   // there is nothing to register.

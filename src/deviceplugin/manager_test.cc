@@ -128,6 +128,11 @@ TEST_F(ManagerTest, HeldDevicesSurviveAReductionUntilThePodsEnd) {
   EXPECT_THAT(kubelet().Ids(kGpu, /*healthy=*/false),
               ElementsAre(ReplicaId(GpuUuid(0), 2), ReplicaId(GpuUuid(0), 3)));
   EXPECT_EQ(node_.Stats(kGpu).retired, 2u);
+  const auto slots = node_.OnLoop([&] { return node_.manager().Slots(); });
+  ASSERT_THAT(slots, SizeIs(1));
+  EXPECT_EQ(slots[0].uuid, GpuUuid(0));
+  EXPECT_EQ(slots[0].replicas, 2);
+  EXPECT_THAT(slots[0].numbers, ElementsAre(0, 1, 2, 3)) << "pods hold these";
   // Four run, two fit: nobody else comes in until two have gone.
   EXPECT_EQ(Admit("e").phase, Admission::Phase::kPending);
   for (const char* pod : {"a", "b", "c", "d"}) kubelet().Remove(pod);
