@@ -89,6 +89,57 @@ Json GpuJson(const GpuView& view) {
   return json;
 }
 
+Json SlotJson(const share::SlotStats& slot) {
+  Json processes = Json::array();
+  for (const share::ProcessStats& p : slot.processes)
+    processes.push_back({{"pid", p.pid == 0 ? Json(nullptr) : Json(p.pid)},
+                         {"memoryBytes", p.device_bytes},
+                         {"driverBytes", OrNull(p.driver_bytes)},
+                         {"driverVersion", TextOrNull(p.driver_version)},
+                         {"governed", p.governed}});
+  return {{"slot", slot.slot},
+          {"gpu", slot.gpu_uuid},
+          {"memoryLimitBytes", OrNull(slot.limit_bytes)},
+          {"memoryEnforced", slot.enforced},
+          {"memoryUsedBytes", slot.device_bytes},
+          {"managedBytes", slot.managed_bytes},
+          {"reservations", slot.reservations},
+          {"denials", slot.denials},
+          {"auditDifferenceBytes", OrNull(slot.audit_difference_bytes)},
+          {"auditAlarms", slot.audit_alarms},
+          {"class", slot.cls},
+          {"weight", slot.weight},
+          {"timeLimit", slot.limit},
+          {"sliceMicroseconds", OrNull(slot.slice_us)},
+          {"usedShare", OrNull(slot.used_share)},
+          {"turn", slot.turn},
+          {"suspended", slot.suspended},
+          {"suspensions", slot.suspensions},
+          {"overShare", slot.over_share},
+          {"throttled", slot.throttled},
+          {"governed", slot.governed},
+          {"reason", TextOrNull(slot.reason)},
+          {"degraded", slot.degraded},
+          {"refusedMessages", slot.refused_messages},
+          {"processes", std::move(processes)}};
+}
+
+Json SharingJson(const SharingView& sharing) {
+  Json gpus = Json::array();
+  for (const share::GpuStats& gpu : sharing.stats.gpus)
+    gpus.push_back({{"uuid", gpu.uuid},
+                    {"canSuspend", gpu.suspender_ready},
+                    {"suspendProblem", TextOrNull(gpu.suspender_problem)},
+                    {"activitySource", TextOrNull(gpu.activity_source)}});
+  Json slots = Json::array();
+  for (const share::SlotStats& slot : sharing.stats.slots)
+    slots.push_back(SlotJson(slot));
+  return {{"on", sharing.on},
+          {"problem", TextOrNull(sharing.problem)},
+          {"gpus", std::move(gpus)},
+          {"slots", std::move(slots)}};
+}
+
 }  // namespace
 
 std::string RenderNodeJson(const NodeView& node) {
@@ -107,7 +158,8 @@ std::string RenderNodeJson(const NodeView& node) {
                      {"config", ConfigJson(node.config)},
                      {"kubeletRestarts", node.plugin.kubelet_restarts},
                      {"resources", std::move(resources)},
-                     {"gpus", std::move(gpus)}};
+                     {"gpus", std::move(gpus)},
+                     {"sharing", SharingJson(node.sharing)}};
   // Names of GPUs and files are bytes from outside: what is not UTF-8 is
   // replaced, never thrown.
   return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";

@@ -7,6 +7,17 @@ namespace rondo::metrics {
 namespace {
 
 using deviceplugin::ResourceStats;
+using share::SlotStats;
+
+template <typename T>
+std::optional<double> Known(const T& value) {
+  return static_cast<double>(value);
+}
+template <typename T>
+std::optional<double> Known(const std::optional<T>& value) {
+  if (!value) return std::nullopt;
+  return static_cast<double>(*value);
+}
 
 void AddConfig(const ConfigView& config, PrometheusText& out) {
   out.Family("rondo_config_generation", "gauge",
@@ -87,6 +98,75 @@ void AddDevices(const std::vector<ResourceStats>& resources,
   }
 }
 
+struct SlotFamily {
+  const char* name;
+  const char* type;
+  const char* help;
+  std::optional<double> (*value)(const SlotStats&);  // none: not known
+};
+
+constexpr SlotFamily kSlotFamilies[] = {
+    {"rondo_slot_memory_limit_bytes", "gauge",
+     "Memory that the slot may have; a limit only where it is enforced.",
+     [](const SlotStats& s) { return Known(s.limit_bytes); }},
+    {"rondo_slot_memory_enforced", "gauge",
+     "1 where allocations above the limit are refused.",
+     [](const SlotStats& s) { return Known(s.enforced); }},
+    {"rondo_slot_memory_used_bytes", "gauge",
+     "Device memory that the slot's processes hold.",
+     [](const SlotStats& s) { return Known(s.device_bytes); }},
+    {"rondo_slot_managed_memory_bytes", "gauge",
+     "Managed memory of the slot's processes, at most.",
+     [](const SlotStats& s) { return Known(s.managed_bytes); }},
+    {"rondo_slot_memory_reservations_total", "counter",
+     "Allocations that were asked for.",
+     [](const SlotStats& s) { return Known(s.reservations); }},
+    {"rondo_slot_memory_denials_total", "counter",
+     "Allocations that were refused for the limit.",
+     [](const SlotStats& s) { return Known(s.denials); }},
+    {"rondo_slot_audit_difference_bytes", "gauge",
+     "What the driver charges the slot's processes with, less the ledger's "
+     "number.",
+     [](const SlotStats& s) { return Known(s.audit_difference_bytes); }},
+    {"rondo_slot_audit_alarms_total", "counter", "Audits with a difference.",
+     [](const SlotStats& s) { return Known(s.audit_alarms); }},
+    {"rondo_slot_time_slice_seconds", "gauge",
+     "The slot's time slice in force.",
+     [](const SlotStats& s) -> std::optional<double> {
+       if (!s.slice_us) return std::nullopt;
+       return *s.slice_us / 1e6;
+     }},
+    {"rondo_slot_used_share", "gauge",
+     "Share of the GPU's time that it had in the last second.",
+     [](const SlotStats& s) { return Known(s.used_share); }},
+    {"rondo_slot_suspensions_total", "counter",
+     "Times that the slot was suspended.",
+     [](const SlotStats& s) { return Known(s.suspensions); }},
+    {"rondo_slot_governed", "gauge",
+     "0 where a process of the slot escapes the controls; /api/v1/node says "
+     "why.",
+     [](const SlotStats& s) { return Known(s.governed); }},
+    {"rondo_slot_processes", "gauge", "Processes that are attached.",
+     [](const SlotStats& s) { return Known(s.processes.size()); }},
+};
+
+void AddSharing(const SharingView& sharing, PrometheusText& out) {
+  out.Family("rondo_sharing_problem", "gauge",
+             "1 while slots cannot be kept as configured; /api/v1/node says "
+             "why.");
+  out.Sample({}, sharing.problem.empty() ? 0 : 1);
+  out.Family("rondo_slot_weight", "gauge",
+             "Weight of the slot's share of time, and its class.");
+  for (const SlotStats& s : sharing.stats.slots)
+    out.Sample({{"slot", s.slot}, {"class", s.cls}}, s.weight);
+  for (const SlotFamily& family : kSlotFamilies) {
+    out.Family(family.name, family.type, family.help);
+    for (const SlotStats& s : sharing.stats.slots)
+      if (const auto value = family.value(s))
+        out.Sample({{"slot", s.slot}}, *value);
+  }
+}
+
 void AddRpcs(const std::vector<ResourceStats>& resources, PrometheusText& out) {
   struct Method {
     const char* name;
@@ -128,6 +208,7 @@ std::string RenderPrometheus(const NodeView& node) {
   AddConfig(node.config, out);
   AddDevices(node.plugin.resources, out);
   AddRpcs(node.plugin.resources, out);
+  AddSharing(node.sharing, out);
   struct Counter {
     const char* name;
     const char* help;

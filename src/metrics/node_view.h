@@ -13,6 +13,7 @@
 
 #include "deviceplugin/stats.h"
 #include "nvml/backend.h"
+#include "share/stats.h"
 
 namespace rondo::metrics {
 
@@ -42,6 +43,13 @@ struct GpuView {
   std::optional<std::vector<nvml::Process>> processes;
 };
 
+// The pods' half (agent/sharing.h).
+struct SharingView {
+  bool on = false;      // the library is, or was, put into pods
+  std::string problem;  // empty: none
+  share::ShareStats stats;
+};
+
 struct NodeView {
   std::string node_name;  // empty if not told
   std::string driver_version;
@@ -52,6 +60,7 @@ struct NodeView {
   ConfigView config;
   deviceplugin::Stats plugin;
   std::vector<GpuView> gpus;
+  SharingView sharing;
 };
 
 // Prometheus text. GPU readings are not part of it: DCGM exporter owns those

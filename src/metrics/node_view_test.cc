@@ -9,6 +9,7 @@ namespace rondo::metrics {
 namespace {
 
 using testing::HasSubstr;
+using testing::Not;
 
 NodeView ExampleNode() {
   NodeView node;
@@ -39,6 +40,22 @@ NodeView ExampleNode() {
                               .healthy = false,
                               .unhealthy_reason = "Xid 79"});
   node.plugin.resources.push_back(resource);
+  share::SlotStats slot;
+  slot.slot = "GPU-a::1";
+  slot.gpu_uuid = "GPU-a";
+  slot.limit_bytes = 2048;
+  slot.enforced = true;
+  slot.device_bytes = 1024;
+  slot.denials = 3;
+  slot.cls = "batch";
+  slot.weight = 2;
+  slot.slice_us = 2000;
+  slot.suspensions = 4;
+  slot.governed = false;
+  slot.reason = "HMM is on";
+  slot.processes.push_back({.pid = 7, .device_bytes = 1024});
+  node.sharing.on = true;
+  node.sharing.stats.slots.push_back(slot);
   node.gpus.push_back({.gpu = {.index = 0, .uuid = "GPU-a"}});
   return node;
 }
@@ -46,7 +63,8 @@ NodeView ExampleNode() {
 TEST(RenderPrometheus, ShowsTheWholeNode) {
   const std::string text = RenderPrometheus(ExampleNode());
   for (const char* line :
-       {"rondo_ready 1\n", "rondo_config_generation 2\n",
+       {"rondo_ready 1\n",
+        "rondo_config_generation 2\n",
         "rondo_config_info{hash=\"00ff\",origin=\"/etc/rondo/config/any\"} 1\n",
         "rondo_config_reloads_total{result=\"refused\"} 1\n",
         "rondo_config_refused 1\n",
@@ -55,11 +73,23 @@ TEST(RenderPrometheus, ShowsTheWholeNode) {
         "rondo_devices{resource=\"nvidia.com/gpu\",health=\"retired\"} 1\n",
         "rondo_device_healthy{resource=\"nvidia.com/gpu\",uuid=\"GPU-a\",gpu="
         "\"0\"} 0\n",
+        "rondo_sharing_problem 0\n",
+        "rondo_slot_memory_limit_bytes{slot=\"GPU-a::1\"} 2048\n",
+        "rondo_slot_memory_enforced{slot=\"GPU-a::1\"} 1\n",
+        "rondo_slot_memory_used_bytes{slot=\"GPU-a::1\"} 1024\n",
+        "rondo_slot_memory_denials_total{slot=\"GPU-a::1\"} 3\n",
+        "rondo_slot_weight{slot=\"GPU-a::1\",class=\"batch\"} 2\n",
+        "rondo_slot_time_slice_seconds{slot=\"GPU-a::1\"} 0.002\n",
+        "rondo_slot_suspensions_total{slot=\"GPU-a::1\"} 4\n",
+        "rondo_slot_governed{slot=\"GPU-a::1\"} 0\n",
+        "rondo_slot_processes{slot=\"GPU-a::1\"} 1\n",
         "rondo_rpc_duration_seconds_bucket{resource=\"nvidia.com/gpu\",method="
         "\"Allocate\",le=\"0.0005\"} 1\n",
         "rondo_rpc_errors_total{resource=\"nvidia.com/gpu\",method="
         "\"Allocate\"} 1\n"})
     EXPECT_THAT(text, HasSubstr(line));
+  EXPECT_THAT(text, Not(HasSubstr("rondo_slot_audit_difference_bytes{")))
+      << "not known";
 }
 
 TEST(RenderNodeJson, IsJsonWhateverTheNamesHold) {
@@ -71,6 +101,12 @@ TEST(RenderNodeJson, IsJsonWhateverTheNamesHold) {
   EXPECT_EQ(json["config"]["inForce"]["version"], "v1");
   EXPECT_TRUE(json["gpus"][0]["memoryUsedBytes"].is_null()) << "unknown";
   EXPECT_TRUE(json["notReadyReason"].is_null());
+  const auto& slot = json["sharing"]["slots"][0];
+  EXPECT_EQ(slot["memoryLimitBytes"], 2048);
+  EXPECT_EQ(slot["memoryUsedBytes"], 1024);
+  EXPECT_EQ(slot["reason"], "HMM is on");
+  EXPECT_EQ(slot["processes"][0]["pid"], 7);
+  EXPECT_TRUE(slot["auditDifferenceBytes"].is_null()) << "unknown";
 }
 
 }  // namespace
