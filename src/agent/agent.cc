@@ -16,6 +16,7 @@
 #include "agent/config_source.h"
 #include "agent/dir_watcher.h"
 #include "agent/node_api.h"
+#include "agent/sharing.h"
 #include "base/event_loop.h"
 #include "base/file.h"
 #include "base/log.h"
@@ -24,6 +25,7 @@
 #include "base/version.h"
 #include "kube/node_watcher.h"
 #include "metrics/http_server.h"
+#include "rm/system.h"
 
 namespace rondo::agent {
 namespace {
@@ -42,6 +44,7 @@ deviceplugin::ManagerOptions ManagerOptions(const Options& options,
                                             const config::Getenv& getenv) {
   return {.socket_dir = options.device_plugin_dir,
           .cdi_dir = options.cdi_dir,
+          .slot_dir = options.state_dir,
           .root = options.root,
           .disable_health_checks = OrEmpty(getenv("DP_DISABLE_HEALTHCHECKS")),
           .enable_health_checks = OrEmpty(getenv("DP_ENABLE_HEALTHCHECKS")),
@@ -59,9 +62,12 @@ class Agent::Impl {
   Impl(Options options, config::Getenv getenv, Gpus::Open open_nvml)
       : options_(std::move(options)),
         getenv_(std::move(getenv)),
-        gpus_(loop_, ManagerOptions(options_, getenv_), std::move(open_nvml)),
+        sharing_(loop_, rm::RealSystem(), options_.state_dir,
+                 PathUnder(options_.root, "/dev")),
+        gpus_(loop_, ManagerOptions(options_, getenv_), std::move(open_nvml),
+              [this](const auto& slots) { sharing_.SetGroups(slots); }),
         keeper_(options_.overrides, getenv_, options_.state_dir,
-                [this](const config::Plan& p) { return gpus_.Apply(p); }) {}
+                [this](const config::Plan& plan) { return Apply(plan); }) {}
 
   ~Impl() {
     // The threads that post to the loop or read from the manager go before
@@ -87,6 +93,7 @@ class Agent::Impl {
   // True for a file that is empty now and may not be in a moment: Load comes
   // again.
   bool AwaitText(const absl::StatusOr<ConfigText>& text);
+  absl::Status Apply(const config::Plan& plan);
   metrics::NodeView View() const;
   void Fail(absl::Status status) {
     result_ = std::move(status);
@@ -99,6 +106,7 @@ class Agent::Impl {
 
   EventLoop loop_;
   UniqueFd signals_;
+  Sharing sharing_;
   Gpus gpus_;
   ConfigKeeper keeper_;
   std::vector<std::unique_ptr<DirWatcher>> dir_watchers_;
@@ -275,12 +283,20 @@ bool Agent::Impl::AwaitText(const absl::StatusOr<ConfigText>& text) {
   return true;
 }
 
+absl::Status Agent::Impl::Apply(const config::Plan& plan) {
+  sharing_.Prepare(plan.rondo);
+  RONDO_RETURN_IF_ERROR(gpus_.Apply(plan));
+  sharing_.Apply(plan.rondo, gpus_.Slots());
+  return absl::OkStatus();
+}
+
 metrics::NodeView Agent::Impl::View() const {
   metrics::NodeView view;
   view.node_name = options_.node_name;
   view.start_unix_seconds = start_unix_seconds_;
   view.config = keeper_.view();
   std::string waiting_for = gpus_.Describe(view);
+  sharing_.Describe(view);
   if (!keeper_.plan()) waiting_for = waiting_for_;
   if (!waiting_for.empty())
     view.not_ready_reason = absl::StrCat("waiting for ", waiting_for);

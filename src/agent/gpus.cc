@@ -20,10 +20,12 @@ int64_t Unreadable(const deviceplugin::GpuList& gpus) {
 
 }  // namespace
 
-Gpus::Gpus(EventLoop& loop, deviceplugin::ManagerOptions options, Open open)
+Gpus::Gpus(EventLoop& loop, deviceplugin::ManagerOptions options, Open open,
+           OnSlots on_slots)
     : loop_(loop),
       manager_options_(std::move(options)),
-      open_(std::move(open)) {}
+      open_(std::move(open)),
+      on_slots_(std::move(on_slots)) {}
 
 Gpus::~Gpus() { loop_.CancelTimer(rescan_); }
 
@@ -32,6 +34,7 @@ absl::Status Gpus::OpenBackend(const std::string& container_driver_root) {
   RONDO_ASSIGN_OR_RETURN(nvml_, open_(container_driver_root));
   manager_ =
       std::make_unique<deviceplugin::Manager>(loop_, *nvml_, manager_options_);
+  manager_->SetOnChange([this] { on_slots_(manager_->Slots()); });
   return absl::OkStatus();
 }
 
@@ -101,6 +104,11 @@ void Gpus::TryAgainLater(const config::Plan& plan) {
     if (absl::Status status = Apply(plan); !status.ok())
       LogError("GPUs: ", status.message());
   });
+}
+
+std::vector<deviceplugin::SlotGroup> Gpus::Slots() const {
+  return manager_ == nullptr ? std::vector<deviceplugin::SlotGroup>()
+                             : manager_->Slots();
 }
 
 std::string Gpus::Describe(metrics::NodeView& view) const {

@@ -31,10 +31,16 @@ class Gpus {
   using Open = std::function<absl::StatusOr<std::unique_ptr<nvml::Backend>>(
       const std::string& container_driver_root)>;
 
+  using OnSlots =
+      std::function<void(const std::vector<deviceplugin::SlotGroup>&)>;
+
   // How often a machine without driver or GPUs is looked at again.
   static constexpr std::chrono::seconds kRescan{30};
 
-  Gpus(EventLoop& loop, deviceplugin::ManagerOptions options, Open open);
+  // on_slots: called with what kubelet knows, after anything about it may have
+  // changed.
+  Gpus(EventLoop& loop, deviceplugin::ManagerOptions options, Open open,
+       OnSlots on_slots);
   ~Gpus();
 
   // Product names of the GPUs that can be read now; none where NVML cannot be
@@ -45,6 +51,8 @@ class Gpus {
   // cannot be opened: an error if the plan says failOnInitError, else OK, and
   // it is tried again later.
   absl::Status Apply(const config::Plan& plan);
+
+  std::vector<deviceplugin::SlotGroup> Slots() const;
 
   // Fills the plugin's statistics and the GPUs as last listed. Returns what is
   // being waited for; empty = ready.
@@ -65,6 +73,7 @@ class Gpus {
   EventLoop& loop_;
   const deviceplugin::ManagerOptions manager_options_;
   const Open open_;
+  const OnSlots on_slots_;
   std::unique_ptr<nvml::Backend> nvml_;
   std::unique_ptr<deviceplugin::Manager> manager_;
   deviceplugin::GpuList list_;
