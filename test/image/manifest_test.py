@@ -83,8 +83,9 @@ class ManifestTest(unittest.TestCase):
         self.assertNotIn("subPath", mounts["config"], "kubelet never updates a subPath")
         self.assertIn(f"--config-dir={mounts['config']['mountPath']}", self.container["args"])
         self.assertTrue(mounts["driver-root"]["readOnly"])
-        self.assertEqual(volumes["device-plugins"]["hostPath"]["path"], mounts["device-plugins"]["mountPath"],
-                         "sockets must have one path for kubelet and the agent")
+        for name in ("device-plugins", "state"):
+            self.assertEqual(volumes[name]["hostPath"]["path"], mounts[name]["mountPath"],
+                             f"{name}: must have one path for kubelet and the agent")
 
     def test_probes_ask_the_port_that_the_agent_listens_on(self):
         ports = {port["name"]: port["containerPort"] for port in self.container["ports"]}
@@ -98,7 +99,8 @@ class ManifestTest(unittest.TestCase):
     def test_each_privilege_stands_below_its_reason(self):
         with open(os.path.join(ROOT, "deploy/rondo.yaml"), encoding="utf-8") as f:
             lines = [line.strip() for line in f]
-        for privilege in ("privileged: true", "pod-security.kubernetes.io/enforce: privileged"):
+        for privilege in ("privileged: true", "pod-security.kubernetes.io/enforce: privileged",
+                          "hostPID: true"):
             for number in [i for i, line in enumerate(lines) if line == privilege]:
                 self.assertTrue(lines[number - 1].startswith("#"), f"line {number + 1}: {privilege} without a comment")
 
