@@ -7,18 +7,15 @@
 
 #include <fstream>
 
+#include "agent/test_agent.h"
 #include "base/file.h"
 #include "base/status.h"
-#include "demo/agent_process.h"
-#include "demo/stand_in_kubelet.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "sim/node.h"
 
 namespace rondo::agent {
 namespace {
 
-using demo::AgentProcess;
 using testing::HasSubstr;
 
 constexpr char kGpu[] = "nvidia.com/gpu";
@@ -28,58 +25,6 @@ std::string Replicas(absl::string_view replicas) {
       "sharing: {timeSlicing: {resources: [{name: gpu, replicas: ", replicas,
       "}]}}\n");
 }
-
-class AgentTest : public testing::Test {
- protected:
-  void SetUp() override {
-    ASSERT_TRUE(node_.ok()) << node_.status();
-    ASSERT_TRUE(kubelet_.Start().ok());
-  }
-
-  void Write(const std::string& name, absl::string_view text) {
-    ASSERT_TRUE(WriteFileAtomically(Path(name), text).ok());
-  }
-  std::string Path(const std::string& name) const {
-    return scratch_.path() + "/" + name;
-  }
-
-  void Start(std::vector<std::string> arguments, bool with_driver = true) {
-    arguments.push_back("--recovery-quiet=100ms");
-    auto agent = AgentProcess::Start(
-        {.executable = RONDO,
-         .scratch = scratch_.path(),
-         .nvml_library = with_driver ? node_->library_path() : "/nonexistent/x",
-         .node_root = node_->dir(),
-         .arguments = std::move(arguments)});
-    ASSERT_TRUE(agent.ok()) << agent.status();
-    agent_ = *std::move(agent);
-  }
-
-  // The body of a GET on the agent's address, and the code in front.
-  std::string Get(const std::string& path) {
-    if (port_.empty()) {
-      const auto line = agent_->NextLineWith("listening on 127.0.0.1:");
-      EXPECT_TRUE(line.ok()) << line.status();
-      if (!line.ok()) return "";
-      port_ = line->substr(line->rfind(':') + 1);
-    }
-    const std::string out = Path("http");
-    const std::string command = absl::StrCat(
-        "exec 3<>/dev/tcp/127.0.0.1/", port_, "; printf 'GET ", path,
-        " HTTP/1.1\\r\\nHost: x\\r\\nConnection: close\\r\\n\\r\\n' >&3; cat "
-        "<&3 >",
-        out);
-    EXPECT_EQ(system(("bash -c \"" + command + "\"").c_str()), 0);
-    return ReadFile(out).value_or("");
-  }
-
-  TempDir scratch_ = *TempDir::Create("rondo-agent-test");
-  absl::StatusOr<sim::Node> node_ =
-      sim::Node::Create("2xA100-SXM4-80GB", scratch_.path() + "/node");
-  demo::StandInKubelet kubelet_{AgentProcess::DevicePluginDir(scratch_.path())};
-  std::unique_ptr<AgentProcess> agent_;
-  std::string port_;
-};
 
 // gpu-operator #1144: edited, applied, and nothing happened.
 TEST_F(AgentTest, AnEditIsAppliedWithoutANewRegistration) {

@@ -32,7 +32,7 @@ bool PassesOn(absl::string_view entry) {
 
 // The environment of the child, with the simulated driver in front.
 std::vector<std::string> Environment(const AgentSetup& setup) {
-  std::vector<std::string> environment;
+  std::vector<std::string> environment = setup.environment;
   const char* search = getenv("LD_LIBRARY_PATH");
   for (char** entry = environ; *entry != nullptr; ++entry)
     if (PassesOn(*entry)) environment.emplace_back(*entry);

@@ -34,7 +34,8 @@ struct AgentSetup {
   // Of sim::Node. Empty: the machine's own driver.
   std::string nvml_library;
   std::string node_root;
-  std::vector<std::string> arguments;  // after those that the folders need
+  std::vector<std::string> environment;  // more of it, "NAME=value"
+  std::vector<std::string> arguments;    // after those that the folders need
 };
 
 class AgentProcess {

@@ -1,0 +1,248 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A pod's way through the agent: the slots that a config makes; then programs
+// started with what Allocate answered, on the simulated kernel driver.
+
+#include "agent/sharing.h"
+
+#include <signal.h>
+#include <unistd.h>
+
+#include <functional>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "agent/test_agent.h"
+#include "base/clock.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "nlohmann/json.hpp"
+#include "sim/driver/node_driver.h"
+#include "sim/driver/test_tenant.h"
+
+namespace rondo::agent {
+namespace {
+
+using nlohmann::json;
+using sim::driver::Tenant;
+using testing::AllOf;
+using testing::Gt;
+using testing::HasSubstr;
+using testing::Le;
+using testing::Not;
+using testing::Pair;
+
+constexpr char kGpu[] = "nvidia.com/gpu";
+constexpr uint64_t kMiB = 1 << 20;
+constexpr uint64_t kGiB = 1 << 30;
+
+TEST(MakeShareConfig, AutoDividesWhatIsUsableInWholeMebibytes) {
+  const std::vector<deviceplugin::SlotGroup> groups = {
+      {"GPU-a", 10 * kGiB, 3, {0, 1, 2}},
+      {"GPU-b", std::nullopt, 2, {0, 1}},
+      // No longer shared, but pods still hold two slots.
+      {"GPU-c", 10 * kGiB, 0, {1, 5}}};
+  config::RondoOptions options;
+  options.memory = config::MemoryMode::kEnforce;
+  options.on_agent_loss = config::OnAgentLoss::kOpen;
+  options.turn = std::chrono::seconds(2);
+  const share::ShareConfig config = MakeShareConfig(options, groups);
+  EXPECT_EQ(config.turn, std::chrono::seconds(2));
+  ASSERT_EQ(config.slots.size(), 7u);
+  EXPECT_EQ(config.slots[2].id(), "GPU-a::2");
+  EXPECT_EQ(config.slots[2].limit_bytes, 3413 * kMiB);
+  EXPECT_EQ(config.slots[2].memory, config::MemoryMode::kEnforce);
+  EXPECT_EQ(config.slots[2].on_agent_loss, config::OnAgentLoss::kOpen);
+  EXPECT_EQ(config.slots[3].limit_bytes, std::nullopt) << "not known";
+  EXPECT_EQ(config.slots[6].id(), "GPU-c::5");
+  EXPECT_EQ(config.slots[6].limit_bytes, 5 * kGiB);
+  options.slot_memory_bytes = 2 * kGiB;
+  for (const share::SlotSpec& slot : MakeShareConfig(options, groups).slots)
+    EXPECT_EQ(slot.limit_bytes, 2 * kGiB);
+}
+
+class PodTest : public AgentTest {
+ protected:
+  void SetUp() override {
+    AgentTest::SetUp();
+    auto driver = sim::driver::NodeDriver::Start(node_->dir());
+    ASSERT_TRUE(driver.ok()) << driver.status();
+    driver_ = *std::move(driver);
+    for (const auto& [name, value] : sim::driver::Environment(*node_, "", ""))
+      if (name != "LD_LIBRARY_PATH")
+        environment_.push_back(absl::StrCat(name, "=", value));
+  }
+
+  void Config(absl::string_view rondo) {
+    Write("config", absl::StrCat("sharing: {timeSlicing: {resources: [{name: "
+                                 "gpu, replicas: 4}]}}\n",
+                                 rondo));
+  }
+  void StartAgent() { Start({"--config-file=" + Path("config")}); }
+
+  demo::Grant Admit(const std::string& pod) {
+    EXPECT_TRUE(kubelet_.WaitForAllocatable(kGpu, 8));
+    const demo::Admission admission = kubelet_.Admit(pod, {{{kGpu, 1}}});
+    EXPECT_EQ(admission.grants.size(), 1u) << admission.message;
+    return admission.grants.empty() ? demo::Grant() : admission.grants[0];
+  }
+
+  // Where a path of the container lies on the host.
+  static std::string OnHost(const demo::Grant& grant, const std::string& path) {
+    for (const auto& [container, host] : grant.mounts)
+      if (path == container || absl::StartsWith(path, container + "/"))
+        return host + path.substr(container.size());
+    ADD_FAILURE() << path << " is not mounted";
+    return "";
+  }
+  static std::string Folder(const demo::Grant& grant) {
+    std::string folder = grant.device_ids.at(0);
+    folder.replace(folder.find("::"), 2, "-");
+    return folder;
+  }
+
+  // A program in the container of the grant. There are no containers here: it
+  // finds what would be mounted at the host's paths.
+  std::unique_ptr<Tenant> Run(const demo::Grant& grant,
+                              const std::string& options) {
+    const std::string slot = OnHost(grant, "/run/rondo/" + Folder(grant));
+    return std::make_unique<Tenant>(
+        TENANT, *node_, options, OnHost(grant, grant.envs.at("LD_PRELOAD")),
+        std::vector<std::string>{
+            "RONDO_SLOTS=" + grant.envs.at("RONDO_SLOTS"),
+            "RONDO_RUN_DIR=" + slot.substr(0, slot.rfind('/')),
+            "CUDA_VISIBLE_DEVICES=" + grant.envs.at("NVIDIA_VISIBLE_DEVICES")});
+  }
+
+  json Sharing() {
+    const std::string answer = Get("/api/v1/node");
+    const size_t body = answer.find('{');
+    if (body == std::string::npos) return json::object();
+    return json::parse(answer.substr(body), nullptr, false)["sharing"];
+  }
+  // The slot of the grant once it is as wanted, or as it is at the deadline.
+  json Slot(const demo::Grant& grant,
+            const std::function<bool(const json&)>& wanted) {
+    const MonotonicTime end = RealClock().Now() + std::chrono::seconds(20);
+    json found = json::object();
+    do {
+      const json sharing = Sharing();
+      for (const json& slot : sharing.value("slots", json::array()))
+        if (slot["slot"] == grant.device_ids.at(0)) found = slot;
+    } while ((found.empty() || !wanted(found)) && RealClock().Now() < end);
+    return found;
+  }
+
+  std::unique_ptr<sim::driver::NodeDriver> driver_;
+};
+
+TEST_F(PodTest, ALimitIsKeptAndShown) {
+  Config("rondo: {memory: enforce, slotMemory: 2Gi, injection: env}\n");
+  StartAgent();
+  const demo::Grant grant = Admit("greedy"), other = Admit("modest");
+  EXPECT_EQ(grant.envs.at("LD_PRELOAD"), "/usr/local/rondo/librondo.so");
+  EXPECT_EQ(grant.envs.at("RONDO_SLOTS"), grant.device_ids.at(0));
+  EXPECT_EQ(OnHost(grant, "/usr/local/rondo"), Path("state/lib"));
+  EXPECT_EQ(OnHost(grant, "/run/rondo/" + Folder(grant)),
+            Path("state/" + Folder(grant)));
+
+  auto greedy = Run(grant, "--seconds 0 --memory 4096 --chunk 64");
+  auto modest = Run(other, "--seconds 0 --memory 1024 --chunk 64");
+  const json slot = Slot(grant, [](const json& s) { return s["denials"] > 0; });
+  EXPECT_EQ(slot["memoryLimitBytes"], 2 * kGiB);
+  EXPECT_GE(slot["denials"], 1) << slot;
+  EXPECT_EQ(slot["processes"][0]["pid"], greedy->pid());
+  EXPECT_TRUE(slot["governed"]) << slot["reason"];
+  EXPECT_THAT(slot["memoryUsedBytes"].get<uint64_t>(),
+              AllOf(Gt(2 * kGiB - 64 * kMiB), Le(2 * kGiB)));
+  greedy->Begin();
+  EXPECT_THAT(greedy->Finish(), HasSubstr("OUT_OF_MEMORY"));
+  EXPECT_EQ(greedy->Number("total_bytes"), 2.0 * kGiB);
+  EXPECT_GE(greedy->Number("memory_bytes"), 1024.0 * kMiB);
+  EXPECT_LT(greedy->Number("memory_bytes"), 2.0 * kGiB);
+  modest->Begin();
+  EXPECT_THAT(modest->Finish(), Not(HasSubstr("OUT_OF_MEMORY")));
+  EXPECT_EQ(modest->Number("memory_bytes"), 1024.0 * kMiB);
+}
+
+TEST_F(PodTest, AnAgentThatWasKilledFindsItsPodsAgain) {
+  Config("rondo: {memory: enforce, slotMemory: 2Gi, injection: env}\n");
+  StartAgent();
+  const demo::Grant grant = Admit("a");
+  auto tenant = Run(grant, "--seconds 0 --memory 1024 --chunk 64");
+  const auto held = [](const json& slot) {
+    return slot["memoryUsedBytes"] >= 1024 * kMiB;
+  };
+  const json before = Slot(grant, held);
+  ASSERT_TRUE(!before.empty() && held(before)) << before;
+  agent_->Signal(SIGKILL);
+  agent_->Wait();
+  StartAgent();
+  const json after = Slot(grant, [&](const json& slot) {
+    return slot["memoryUsedBytes"] == before["memoryUsedBytes"];
+  });
+  EXPECT_EQ(after["memoryUsedBytes"], before["memoryUsedBytes"]);
+  EXPECT_EQ(after["memoryLimitBytes"], 2 * kGiB);
+  EXPECT_EQ(after["processes"][0]["pid"], tenant->pid());
+  tenant->Kill();
+  EXPECT_EQ(Slot(grant,
+                 [](const json& slot) {
+                   return slot["memoryUsedBytes"] == 0;
+                 })["memoryUsedBytes"],
+            0);
+}
+
+TEST_F(PodTest, AnEditReachesRunningPodsAlsoOneThatTakesTheKeyAway) {
+  Config("rondo: {memory: enforce, slotMemory: 2Gi}\n");
+  StartAgent();
+  const demo::Grant first = Admit("a"), second = Admit("b");
+  auto one = Run(first, "--seconds 0"), two = Run(second, "--seconds 0");
+  Config("rondo: {memory: enforce, slotMemory: 3Gi}\n");
+  Slot(first, [](const json& s) { return s["memoryLimitBytes"] == 3 * kGiB; });
+  one->Begin();
+  one->Finish();
+  EXPECT_EQ(one->Number("total_bytes"), 3.0 * kGiB);
+  Config("");
+  Slot(second, [](const json& s) { return s["memoryEnforced"] == false; });
+  two->Begin();
+  two->Finish();
+  EXPECT_GT(two->Number("total_bytes"), 70.0 * kGiB);
+  EXPECT_EQ(Admit("c").envs.count("LD_PRELOAD"), 0u);
+}
+
+TEST_F(PodTest, ByFileThePreloadFileNamesTheLibrary) {
+  Config("rondo: {memory: observe, injection: file}\n");
+  StartAgent();
+  const demo::Grant grant = Admit("a");
+  EXPECT_EQ(grant.envs.count("LD_PRELOAD"), 0u);
+  EXPECT_EQ(*ReadFile(OnHost(grant, "/etc/ld.so.preload")),
+            "/usr/local/rondo/librondo.so\n");
+  EXPECT_TRUE(ReadFile(OnHost(grant, "/usr/local/rondo/librondo.so")).ok());
+  EXPECT_EQ(access(OnHost(grant, "/run/rondo/" + Folder(grant)).c_str(), F_OK),
+            0);
+}
+
+// The device plugin serves on where the folder cannot be used.
+TEST_F(PodTest, TroubleWithTheFolderIsShownAndStopsNothing) {
+  Write("state", "a file in the folder's place");
+  Config("rondo: {memory: enforce}\n");
+  StartAgent();
+  EXPECT_EQ(Admit("a").device_ids.size(), 1u);
+  EXPECT_FALSE(Sharing()["problem"].is_null());
+  EXPECT_THAT(Get("/metrics"), HasSubstr("\nrondo_sharing_problem 1\n"));
+  EXPECT_THAT(Get("/readyz"), HasSubstr("200 OK"));
+}
+
+TEST_F(PodTest, WithoutTheKeyNothingIsInstalled) {
+  Config("");
+  StartAgent();
+  const demo::Grant grant = Admit("a");
+  EXPECT_THAT(grant.envs,
+              testing::ElementsAre(Pair("NVIDIA_VISIBLE_DEVICES", testing::_)));
+  EXPECT_TRUE(grant.mounts.empty());
+  EXPECT_EQ(Sharing()["on"], false);
+  EXPECT_NE(access(Path("state/lib").c_str(), F_OK), 0);
+}
+
+}  // namespace
+}  // namespace rondo::agent
