@@ -70,6 +70,7 @@ TEST_F(RealTest, TellsWhatANodeIsMadeOf) {
   ASSERT_EQ(gpus_.size(), 4);
   EXPECT_EQ(gpus_[0].name, "NVIDIA A100-SXM4-80GB");
   EXPECT_EQ(gpus_[0].memory_bytes, 81920 * kMiB);
+  EXPECT_EQ(gpus_[0].usable_bytes, (81920 - 613) * kMiB);
   EXPECT_EQ(gpus_[0].compute_major, 8);
   EXPECT_EQ(gpus_[0].compute_minor, 0);
   EXPECT_EQ(gpus_[0].uuid, *node_->Uuid(0));
