@@ -15,6 +15,7 @@ constexpr int64_t kUsageStaleUs = 5'000'000;
 // A share is judged over no less than this.
 constexpr int64_t kLeastWindowUs = 250'000;
 constexpr int64_t kLeastTickUs = 500;
+constexpr int64_t kLeastRotationUs = 60'000;
 constexpr int64_t kLeastDwellUs = 250'000;
 // Over its share only where it is above by both; below again under that part of
 // it. In between nothing changes: one held exactly to its share must not flap.
@@ -103,6 +104,7 @@ void Arbiter::On(int64_t now_us, const Activity& event) {
   const bool log = event.source == Activity::Source::kSwitchLog;
   if (log) log_at_us_ = now_us;
   UpdateHolderIdle(event, now_us);
+  UpdateContention(event, now_us);
   for (const Activity::Run& run : event.runs) {
     const auto process = processes_.find(run.process);
     if (process == processes_.end()) continue;
@@ -111,7 +113,7 @@ void Arbiter::On(int64_t now_us, const Activity& event) {
     tenant.used.Add(now_us, busy);
     if (log && was_fresh) tenant.budget_us -= busy;
     if (busy == 0) continue;
-    tenant.left_turn_idle = false;
+    tenant.idle = false;
     const int64_t last_us = now_us - std::max<int64_t>(0, run.idle_us);
     process->second.ran_us = std::max(process->second.ran_us, last_us);
     if (log) controls_.OnRan(last_us, run.process);
@@ -130,13 +132,35 @@ void Arbiter::UpdateHolderIdle(const Activity& event, int64_t now_us) {
   if (own > 0) {
     holder_ran_ = true;
     holder_unused_us_ = 0;
-    empty_turns_ = 0;
+    holder_absent_us_ = 0;
     return;
   }
   // Time before it was resumed is not time that it could have had.
   const int64_t since_us = now_us - event.interval_us;
-  if (Confirmed(holder_, Controls::Run::kRunning, since_us))
-    holder_unused_us_ += std::max<int64_t>(0, event.interval_us - others);
+  if (!Confirmed(holder_, Controls::Run::kRunning, since_us)) return;
+  holder_unused_us_ += std::max<int64_t>(0, event.interval_us - others);
+  holder_absent_us_ += event.interval_us;
+}
+
+void Arbiter::UpdateContention(const Activity& event, int64_t now_us) {
+  std::map<TenantId, int64_t> busy;
+  for (const Activity::Run& run : event.runs) {
+    const auto process = processes_.find(run.process);
+    if (process != processes_.end() && run.busy_us > 0)
+      busy[process->second.tenant] += run.busy_us;
+  }
+  const int64_t rotation_us = 2 * options_.period_us + kLeastRotationUs;
+  for (auto& [id, tenant] : tenants_) {
+    const auto own = busy.find(id);
+    const int64_t own_us = own == busy.end() ? 0 : own->second;
+    tenant.pending_us += own_us;
+    if (busy.size() == (own == busy.end() ? 0u : 1u)) continue;  // no other
+    const bool waited =
+        now_us - event.interval_us - tenant.other_ran_us <= rotation_us;
+    tenant.contended.Add(now_us, waited ? tenant.pending_us : own_us);
+    tenant.pending_us = 0;
+    tenant.other_ran_us = now_us;
+  }
 }
 
 bool Arbiter::LogFresh(int64_t now_us) const {
@@ -152,7 +176,7 @@ bool Arbiter::UsageKnown(int64_t now_us) const {
 bool Arbiter::Active(int64_t now_us, Tenant& tenant) const {
   if (tenant.groups == 0) return false;
   if (!UsageKnown(now_us) || tenant.used.BusyUs(now_us) > 0) return true;
-  return !tenant.wanted_runnable && !tenant.left_turn_idle;
+  return !tenant.wanted_runnable && !tenant.idle;
 }
 
 // All its processes with channels are in that state since then or longer.
@@ -226,7 +250,7 @@ void Arbiter::UpdateShare(int64_t now_us, TenantId id, Tenant& tenant) {
     const int64_t window = std::clamp(now_us - tenant.present_since_us,
                                       kLeastWindowUs, UsageWindow::kLengthUs);
     const double share =
-        static_cast<double>(tenant.used.BusyUs(now_us)) / window;
+        static_cast<double>(tenant.contended.BusyUs(now_us)) / window;
     const double entitled = tenant.spec.weight / weights;
     if (share > std::max(entitled + kOverMargin, entitled * kOverFactor))
       tenant.over = true;

@@ -40,6 +40,7 @@ struct ArbiterOptions {
   int64_t duty_us = 200'000;      // of a limit: so much is its largest burst
   int64_t idle_start_us = 2'500;  // unused since the turn began: skip
   int64_t idle_us = 5'000;        // unused after having run: skip
+  uint32_t idle_slice_us = 250;   // of those that wait for nothing
   int64_t gap_wait_us = 100'000;  // a due turn waits at most so long for a gap
   ControlOptions controls;
 };
@@ -68,6 +69,12 @@ class Arbiter {
     TenantSpec spec;
     int groups = 0;  // of all its processes; 0 = not present
     UsageWindow used;
+    // The part of it that others had to wait for: their runs are no further
+    // apart than a rotation. An idle context stays on the GPU as long as nobody
+    // else comes, and the log cannot tell that from work.
+    UsageWindow contended;
+    int64_t pending_us = 0;  // since another one ran last
+    int64_t other_ran_us = INT64_MIN / 2;
     int64_t present_since_us = 0;
     bool over = false;
     int64_t over_since_us = INT64_MIN / 2;  // when `over` last changed
@@ -77,7 +84,7 @@ class Arbiter {
     int64_t budget_at_us = 0;
     uint64_t suspensions = 0;
     bool wanted_runnable = true;
-    bool left_turn_idle = false;  // made nothing of its last turn
+    bool idle = false;  // made nothing of its last turn, has not run since
   };
 
   void On(int64_t now_us, const TenantSet& event);
@@ -100,9 +107,13 @@ class Arbiter {
   void UpdateThrottle(int64_t now_us, Tenant& tenant, Decision* decision);
   void UpdateShare(int64_t now_us, TenantId id, Tenant& tenant);
   void UpdateHolderIdle(const Activity& event, int64_t now_us);
+  void UpdateContention(const Activity& event, int64_t now_us);
+  bool HolderIdle() const;
 
   // The plan (plan.cc).
   bool TakesTurns(const Tenant& tenant) const;
+  bool Contends(const Tenant& tenant) const;
+  bool Holds(TenantId id) const { return has_holder_ && id == holder_; }
   bool Served(const Tenant& tenant) const;
   void Plan(int64_t now_us, Decision* decision);
   void PlanStandard(int64_t now_us);
@@ -130,7 +141,7 @@ class Arbiter {
   int64_t turn_end_us_ = 0;
   bool holder_ran_ = false;       // within this turn
   int64_t holder_unused_us_ = 0;  // GPU time that it could have had since
-  int empty_turns_ = 0;           // in a row
+  int64_t holder_absent_us_ = 0;  // time since it ran, whoever ran
 };
 
 }  // namespace rondo::share

@@ -20,7 +20,6 @@ constexpr int64_t kGapFreshUs = 3'000;
 constexpr int64_t kGapAsleepUs = 50'000;
 // A process that has not run for this long has no part in its tenant's slice.
 constexpr int64_t kProcessIdleUs = 1'000'000;
-constexpr int64_t kLongestIdleUs = 100'000;
 constexpr double kShortestTurn = 0.1, kLongestTurn = 10;
 
 constexpr int64_t kFastSampleUs = 2'000;
@@ -34,6 +33,11 @@ bool Arbiter::TakesTurns(const Tenant& tenant) const {
   return tenant.groups > 0 && (tenant.spec.cls == TenantClass::kBatch ||
                                (options_.standard_takes_turns &&
                                 tenant.spec.cls == TenantClass::kStandard));
+}
+
+// Takes turns and can make something of one.
+bool Arbiter::Contends(const Tenant& tenant) const {
+  return TakesTurns(tenant) && !tenant.throttled && !tenant.idle;
 }
 
 // A latency tenant that is treated as one.
@@ -136,8 +140,12 @@ void Arbiter::PlanTurns(int64_t now_us) {
       slice = blind ? kBlindLatencySliceUs
                     : options_.latency_slice_us * latency * tenant.spec.weight /
                           latency_weights;
+    } else if (TakesTurns(tenant) && tenant.idle && !Holds(id)) {
+      // Not worth suspending. When it has work again it shows in the log, and
+      // waits for a turn from then on.
+      slice = options_.idle_slice_us;
     } else if (TakesTurns(tenant)) {
-      runnable = runnable && has_holder_ && id == holder_;
+      runnable = runnable && Holds(id);
       if (beside > 0 || broken)
         slice = mixed * turn_weights / weights / groups;
       else if (blind)
@@ -148,8 +156,9 @@ void Arbiter::PlanTurns(int64_t now_us) {
     } else {
       slice = mixed * tenant.spec.weight / weights / groups;
     }
-    const bool tiny_ok = TakesTurns(tenant) && beside == 0 && !broken;
-    if (!tiny_ok) slice = std::max<double>(slice, options_.least_slice_us);
+    const bool short_ok =
+        TakesTurns(tenant) && (tenant.idle || (beside == 0 && !broken));
+    if (!short_ok) slice = std::max<double>(slice, options_.least_slice_us);
     WantSlice(id, runnable, slice);
   }
 }
@@ -176,17 +185,18 @@ void Arbiter::GiveTurn(int64_t now_us, TenantId id) {
   turn_end_us_ = now_us + TurnLength(tenants_.at(id));
   holder_ran_ = false;
   holder_unused_us_ = 0;
+  holder_absent_us_ = 0;
 }
 
-// The one after the holder, in order of ids and round again, who can use the
-// turn now; where nobody can, the next one that takes turns at all.
+// The one after the holder, in order of ids and round again, who wants the
+// turn; where nobody does, the next one that takes turns at all.
 TenantId Arbiter::NextInTurn() const {
-  for (const bool able : {true, false}) {
+  for (const bool wanted : {true, false}) {
     auto candidate = tenants_.upper_bound(holder_);
     for (size_t i = 0; i < tenants_.size(); ++i, ++candidate) {
       if (candidate == tenants_.end()) candidate = tenants_.begin();
       const Tenant& tenant = candidate->second;
-      if (TakesTurns(tenant) && !(able && tenant.throttled))
+      if (wanted ? Contends(tenant) : TakesTurns(tenant))
         return candidate->first;
     }
   }
@@ -211,38 +221,44 @@ bool Arbiter::InGap(int64_t now_us) const {
   return true;
 }
 
+// Whether the holder makes nothing of its turn: it left free time unused, or
+// did not run for longer than all others together may keep the GPU, so that it
+// would have had its turn of the rotation if it had work.
+bool Arbiter::HolderIdle() const {
+  const int64_t patience_us =
+      holder_ran_ ? options_.idle_us : options_.idle_start_us;
+  if (holder_unused_us_ >= patience_us) return true;
+  int64_t others_us = options_.mixed_period_us;
+  for (const auto& [id, tenant] : tenants_)
+    if (Served(tenant)) others_us += options_.latency_slice_us;
+  return holder_absent_us_ >= others_us;
+}
+
 void Arbiter::UpdateTurn(int64_t now_us, Decision* decision) {
-  int takers = 0, able = 0;
-  for (const auto& [id, tenant] : tenants_) {
+  int takers = 0, contenders = 0;
+  for (auto& [id, tenant] : tenants_) {
+    if (!UsageKnown(now_us)) tenant.idle = false;
     takers += TakesTurns(tenant);
-    able += TakesTurns(tenant) && !tenant.throttled;
+    contenders += Contends(tenant);
   }
   if (takers == 0) {
     has_holder_ = false;
     return;
   }
   const auto holder = tenants_.find(holder_);
-  const bool valid =
-      has_holder_ && holder != tenants_.end() && TakesTurns(holder->second);
-  if (!valid || (holder->second.throttled && able > 0)) {
-    // Whoever ran last stays on: one change less.
+  if (!has_holder_ || holder == tenants_.end() || !TakesTurns(holder->second)) {
+    // The one after whoever ran last.
     GiveTurn(now_us, NextInTurn());
-  } else if (able > 1 || (able == 1 && holder->second.throttled)) {
-    const int64_t idle_limit_us =
-        std::min(kLongestIdleUs,
-                 (holder_ran_ ? options_.idle_us : options_.idle_start_us)
-                     << std::min(empty_turns_, 6));
-    if (holder_unused_us_ >= idle_limit_us) {
-      ++empty_turns_;
-      holder->second.left_turn_idle = true;
-      GiveTurn(now_us, NextInTurn());
-    } else if (now_us >= turn_end_us_ && InGap(now_us)) {
-      GiveTurn(now_us, NextInTurn());
+  } else {
+    if (takers > 1 && HolderIdle()) holder->second.idle = true;
+    const bool contends = Contends(holder->second);
+    if (contenders > (contends ? 1 : 0)) {
+      if (!contends || (now_us >= turn_end_us_ && InGap(now_us)))
+        GiveTurn(now_us, NextInTurn());
+    } else if (now_us >= turn_end_us_) {
+      GiveTurn(now_us, holder_);
     }
-  } else if (now_us >= turn_end_us_) {
-    GiveTurn(now_us, holder_);
   }
-  // GiveTurn to an unable holder is possible only when nobody is able.
   const int64_t due_us = now_us < turn_end_us_
                              ? turn_end_us_
                              : turn_end_us_ + options_.gap_wait_us;
@@ -262,7 +278,7 @@ void Arbiter::SampleRate(int64_t now_us, Decision* decision) const {
       rate = std::min(rate, kShareSampleUs);
   }
   if (turns_ && takers > 1) {
-    const bool watch = !holder_ran_ || holder_unused_us_ > 0 ||
+    const bool watch = !holder_ran_ || holder_absent_us_ > 0 ||
                        now_us >= turn_end_us_ - kTurnSampleUs;
     rate = std::min(rate, watch ? kFastSampleUs : kTurnSampleUs);
   }
