@@ -13,7 +13,7 @@ import (
 // #1929); once it is over they come back (#189, #1014).
 func TestXid(t *testing.T) {
 	configure(t, replicas(4), gpu, 4)
-	pods := createAll(t, 2, "busy", gpu)
+	pods := createAll(t, gpuPods(2, "busy", gpu)...)
 	untilRunning(t, pods...)
 	until(t, soon, "what earlier configs had to be forgotten", capacity(gpu, 4))
 	before := started(t, pods)
@@ -50,7 +50,7 @@ func TestXidOfOneOfTwo(t *testing.T) {
 		t.Fatal(err)
 	}
 	until(t, soon, "the replicas of one GPU to go", allocatable(gpu, 4))
-	pods := createAll(t, 4, "on-the-other", gpu)
+	pods := createAll(t, gpuPods(4, "on-the-other", gpu)...)
 	untilRunning(t, pods...)
 	first := visible(t, pods[0])
 	for _, pod := range pods {

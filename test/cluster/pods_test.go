@@ -81,23 +81,36 @@ func gpuPod(name string, of corev1.ResourceName) *corev1.Pod {
 // create creates the pod, and takes it away again when the test ends.
 func create(t *testing.T, pod *corev1.Pod) *corev1.Pod {
 	t.Helper()
-	created, err := cluster.Client.CoreV1().Pods(pod.Namespace).Create(deadline(t, soon), pod, metav1.CreateOptions{})
-	if err != nil {
-		t.Fatal(err)
+	return createAll(t, pod)[0]
+}
+
+func createAll(t *testing.T, pods ...*corev1.Pod) []*corev1.Pod {
+	t.Helper()
+	var created []*corev1.Pod
+	t.Cleanup(func() { remove(t, created...) })
+	for _, pod := range pods {
+		pod, err := cluster.Client.CoreV1().Pods(pod.Namespace).Create(deadline(t, soon), pod, metav1.CreateOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		created = append(created, pod)
 	}
-	t.Cleanup(func() { remove(t, created) })
-	until(t, soon, "the view to show the pod", func() error {
-		_, err := current(created)
-		return err
+	until(t, soon, "the view to show the pods", func() error {
+		for _, pod := range created {
+			if _, err := current(pod); err != nil {
+				return err
+			}
+		}
+		return nil
 	})
 	return created
 }
 
-func createAll(t *testing.T, count int, name string, of corev1.ResourceName) []*corev1.Pod {
-	t.Helper()
+// gpuPods asks for one GPU so many times.
+func gpuPods(count int, name string, of corev1.ResourceName) []*corev1.Pod {
 	var pods []*corev1.Pod
 	for range count {
-		pods = append(pods, create(t, gpuPod(name, of)))
+		pods = append(pods, gpuPod(name, of))
 	}
 	return pods
 }

@@ -22,7 +22,7 @@ const applied = 2 * time.Second
 
 func TestEditIsAppliedLive(t *testing.T) {
 	configure(t, replicas(4), gpu, 4)
-	pods := createAll(t, 4, "busy", gpu)
+	pods := createAll(t, gpuPods(4, "busy", gpu)...)
 	untilRunning(t, pods...)
 	before := started(t, pods)
 
@@ -30,7 +30,7 @@ func TestEditIsAppliedLive(t *testing.T) {
 	until(t, soon, "the edit", allocatable(gpu, 6))
 	within(t, applied, swap, "edit")
 
-	more := createAll(t, 2, "more", gpu)
+	more := createAll(t, gpuPods(2, "more", gpu)...)
 	untilRunning(t, append(slices.Clone(pods), more...)...)
 	if after := started(t, pods); after != before {
 		t.Errorf("pods were restarted by the edit:\n%s\nthen\n%s", before, after)
@@ -40,7 +40,7 @@ func TestEditIsAppliedLive(t *testing.T) {
 // A bad edit costs nothing: the node goes on with what it had.
 func TestBadEditKeepsTheLastGood(t *testing.T) {
 	configure(t, replicas(6), gpu, 6)
-	pods := createAll(t, 2, "busy", gpu)
+	pods := createAll(t, gpuPods(2, "busy", gpu)...)
 	untilRunning(t, pods...)
 	before := started(t, pods)
 	offered := record(t, gpu)
@@ -92,7 +92,7 @@ func label(t *testing.T, value any) {
 func TestNodeLabelChoosesTheConfig(t *testing.T) {
 	configure(t, replicas(4), gpu, 4)
 	t.Cleanup(func() { label(t, nil) })
-	pods := createAll(t, 2, "busy", gpu)
+	pods := createAll(t, gpuPods(2, "busy", gpu)...)
 	untilRunning(t, pods...)
 	before := started(t, pods)
 	edit(t, map[string]string{
@@ -126,7 +126,7 @@ func TestNodeLabelChoosesTheConfig(t *testing.T) {
 // capacity for as long as they are held. A newcomer waits until it fits in.
 func TestReductionLeavesRunningPods(t *testing.T) {
 	configure(t, replicas(4), gpu, 4)
-	pods := createAll(t, 4, "busy", gpu)
+	pods := createAll(t, gpuPods(4, "busy", gpu)...)
 	untilRunning(t, pods...)
 	until(t, soon, "what earlier configs had to be forgotten", capacity(gpu, 4))
 	before := started(t, pods)

@@ -21,7 +21,7 @@ const back = 3 * time.Second
 // k8s #118559, #125579, #133382: kubelet comes back before the plugin.
 func TestKubeletRestart(t *testing.T) {
 	configure(t, replicas(4), gpu, 4)
-	pods := createAll(t, 4, "busy", gpu)
+	pods := createAll(t, gpuPods(4, "busy", gpu)...)
 	untilRunning(t, pods...)
 	before := started(t, pods)
 
@@ -78,7 +78,7 @@ func TestAgentRestart(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			configure(t, replicas(4), gpu, 4)
-			pods := createAll(t, 4, "busy", gpu)
+			pods := createAll(t, gpuPods(4, "busy", gpu)...)
 			untilRunning(t, pods...)
 			before := started(t, pods)
 			old, err := cluster.RondoPod()
@@ -159,7 +159,7 @@ func TestAgentKilledDuringAllocate(t *testing.T) {
 	})
 	at := startOfNext(t, old)
 	untilComplete(t, job)
-	untilRunning(t, createAll(t, 4, "after", gpu)...)
+	untilRunning(t, createAll(t, gpuPods(4, "after", gpu)...)...)
 	offered.backWithin(t, back, at)
 }
 

@@ -42,7 +42,7 @@ func isUnschedulable(pod *corev1.Pod, want corev1.ResourceName) func() error {
 func TestOneGPUBecomesFour(t *testing.T) {
 	configure(t, strategy(4, "passDeviceSpecs: true"), gpu, 4)
 
-	pods := createAll(t, 4, "sharer", gpu)
+	pods := createAll(t, gpuPods(4, "sharer", gpu)...)
 	untilRunning(t, pods...)
 	var first string
 	for _, pod := range pods {
@@ -126,7 +126,7 @@ func TestRenameByDefault(t *testing.T) {
 	configure(t, sharing(4, "renameByDefault: true"), gpuShared, 4)
 	until(t, soon, "the old name to be gone", allocatable(gpu, 0))
 
-	pods := createAll(t, 4, "shared", gpuShared)
+	pods := createAll(t, gpuPods(4, "shared", gpuShared)...)
 	untilRunning(t, pods...)
 	for _, pod := range pods {
 		if got := visible(t, pod); !gpuUUID.MatchString(got) {
