@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // GPU time per process as the context-switch log tells it: plain values for
-// metrics. Exact, no sampling: the time that its context was on the GPU. An idle
-// context stays there until another one comes, so on a GPU that nobody else
-// wants this is an upper bound of the work done.
+// metrics. Exact, no sampling: the time that its context was on the GPU. An
+// idle context stays there until another one comes, so on a GPU that nobody
+// else wants this is an upper bound of the work done.
 
 #ifndef RONDO_ACCOUNT_STATS_H_
 #define RONDO_ACCOUNT_STATS_H_
