@@ -22,6 +22,14 @@ namespace {
 constexpr int kPassedOn[] = {SIGHUP,  SIGINT,  SIGQUIT, SIGTERM,
                              SIGUSR1, SIGUSR2, SIGCONT, SIGWINCH};
 
+sigset_t Handled() {
+  sigset_t mask;
+  sigemptyset(&mask);
+  for (int signal : kPassedOn) sigaddset(&mask, signal);
+  sigaddset(&mask, SIGCHLD);
+  return mask;
+}
+
 std::vector<std::string> Environment(const std::vector<std::string>& changes) {
   std::vector<std::string> environment = changes;
   for (char** entry = environ; *entry != nullptr; ++entry) {
@@ -42,13 +50,13 @@ std::vector<char*> Pointers(std::vector<std::string>& words) {
   return pointers;
 }
 
-absl::StatusOr<pid_t> Spawn(const Program& program, const sigset_t& old_mask) {
+absl::StatusOr<pid_t> Spawn(const Program& program, const sigset_t& mask) {
   std::vector<std::string> words = program.words;
   std::vector<std::string> environment = Environment(program.environment);
   posix_spawnattr_t attributes;
   posix_spawnattr_init(&attributes);
   posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK);
-  posix_spawnattr_setsigmask(&attributes, &old_mask);
+  posix_spawnattr_setsigmask(&attributes, &mask);
   pid_t pid = 0;
   const int error =
       posix_spawnp(&pid, words[0].c_str(), nullptr, &attributes,
@@ -76,16 +84,23 @@ std::string Preload(const std::string& library, const char* present) {
   return absl::StrCat(library, ":", present);
 }
 
-absl::StatusOr<int> RunProgram(const Program& program, int fd,
+sigset_t BlockSignals() {
+  // A caller that ignores it would have children vanish before they are waited
+  // for.
+  signal(SIGCHLD, SIG_DFL);
+  const sigset_t mask = Handled();
+  sigset_t before;
+  pthread_sigmask(SIG_BLOCK, &mask, &before);
+  return before;
+}
+
+absl::StatusOr<int> RunProgram(const Program& program,
+                               const sigset_t& program_mask, int fd,
                                const std::function<int()>& on_fd) {
-  sigset_t mask, old_mask;
-  sigemptyset(&mask);
-  for (int signal : kPassedOn) sigaddset(&mask, signal);
-  sigaddset(&mask, SIGCHLD);
-  sigprocmask(SIG_BLOCK, &mask, &old_mask);
+  const sigset_t mask = Handled();
   UniqueFd signals(signalfd(-1, &mask, SFD_CLOEXEC | SFD_NONBLOCK));
   if (!signals.ok()) return ErrnoStatus("signalfd");
-  const absl::StatusOr<pid_t> child = Spawn(program, old_mask);
+  const absl::StatusOr<pid_t> child = Spawn(program, program_mask);
   if (!child.ok()) return child.status();
   int status = 0;
   // Once before the first wait: it may have ended already.

@@ -6,6 +6,8 @@
 #ifndef RONDO_RUN_PROGRAM_H_
 #define RONDO_RUN_PROGRAM_H_
 
+#include <signal.h>
+
 #include <functional>
 #include <string>
 #include <vector>
@@ -24,12 +26,18 @@ struct Program {
 // the shim must see calls first.
 std::string Preload(const std::string& library, const char* present);
 
-// Runs it to its end. fd: watched while it runs; on_fd is called when it is
-// readable and returns the descriptor to watch from then on (-1: none). Signals
-// sent to this process go on to the program; those of the terminal reach it by
-// themselves. NotFound where the program does not exist; else its exit code, or
-// 128 + signal.
-absl::StatusOr<int> RunProgram(const Program& program, int fd,
+// Blocks the signals that RunProgram handles, in this thread and those that it
+// starts later; returns the mask before, for the program. First of all: NVML's
+// own threads would take such a signal otherwise, and it would be lost.
+sigset_t BlockSignals();
+
+// Runs it to its end. program_mask: what BlockSignals returned. fd: watched
+// while it runs; on_fd is called when it is readable and returns the descriptor
+// to watch from then on (-1: none). Signals sent to this process go on to the
+// program; those of the terminal reach it by themselves. NotFound where the
+// program does not exist; else its exit code, or 128 + signal.
+absl::StatusOr<int> RunProgram(const Program& program,
+                               const sigset_t& program_mask, int fd,
                                const std::function<int()>& on_fd);
 
 }  // namespace rondo::run

@@ -99,6 +99,7 @@ absl::StatusOr<Request> MakeRequest(const RunOptions& options) {
 }
 
 absl::StatusOr<int> Run(const RunOptions& options) {
+  const sigset_t program_mask = BlockSignals();
   RONDO_ASSIGN_OR_RETURN(Request request, MakeRequest(options));
   RONDO_ASSIGN_OR_RETURN(const std::string run_dir, RunDir(options.run_dir));
   RONDO_RETURN_IF_ERROR(share::InstallShim(run_dir + "/lib"));
@@ -113,7 +114,7 @@ absl::StatusOr<int> Run(const RunOptions& options) {
                                   getenv("LD_PRELOAD")),
           "RONDO_SLOTS=" + lease->slot(), "RONDO_RUN_DIR=" + run_dir,
           "CUDA_VISIBLE_DEVICES=" + request.gpu_uuid}};
-  return RunProgram(program, lease->fd(), [&] {
+  return RunProgram(program, program_mask, lease->fd(), [&] {
     // The arbiter died. The program runs on, freed by its shim; another arbiter
     // takes it back under the same slot.
     lease.reset();

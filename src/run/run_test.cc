@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// `rondo run` by its executable, on a simulated node.
+
+#include <sys/wait.h>
+
+#include <cstdio>
+
+#include "absl/strings/str_cat.h"
+#include "base/file.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "run/control.h"
+#include "run/program.h"
+
+namespace rondo::run {
+namespace {
+
+using testing::HasSubstr;
+
+struct Outcome {
+  int code = -1;
+  std::string text;  // both streams
+};
+
+Outcome Shell(const std::string& command) {
+  Outcome outcome;
+  FILE* pipe = popen(absl::StrCat("(", command, ") 2>&1").c_str(), "r");
+  if (pipe == nullptr) return outcome;
+  char buffer[4096];
+  for (size_t n; (n = fread(buffer, 1, sizeof(buffer), pipe)) > 0;)
+    outcome.text.append(buffer, n);
+  const int status = pclose(pipe);
+  outcome.code = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+  return outcome;
+}
+
+class RunTest : public testing::Test {
+ protected:
+  // rondo run OPTIONS on a simulated H200.
+  Outcome Run(const std::string& options) {
+    return Shell(absl::StrCat(RONDO, " sim --profile H200 -- ", RONDO,
+                              " run --run-dir ", dir_.path(), "/run ",
+                              options));
+  }
+  TempDir dir_ = *TempDir::Create("rondo-run-test");
+};
+
+TEST_F(RunTest, TheProgramSeesItsLimitAsTheCardAndCannotPassIt) {
+  const Outcome over = Run(absl::StrCat(
+      "--memory 1Gi -- ", TENANT, " --memory 2048 --seconds 0.1 --turns 1000"));
+  EXPECT_EQ(over.code, 0) << over.text;
+  EXPECT_THAT(over.text, HasSubstr("CUDA_ERROR_OUT_OF_MEMORY"));
+  EXPECT_THAT(over.text, HasSubstr("\"total_bytes\": 1073741824"));
+  const Outcome within = Run(absl::StrCat(
+      "--memory 4Gi -- ", TENANT, " --memory 2048 --seconds 0.1 --turns 1000"));
+  EXPECT_THAT(within.text, HasSubstr("\"memory_bytes\": 2147483648"));
+  EXPECT_THAT(within.text, HasSubstr("\"memory_denied\": \"\""));
+}
+
+TEST_F(RunTest, ExitsAsTheProgramDoes) {
+  EXPECT_EQ(Run("-- true").code, 0);
+  EXPECT_EQ(Run("-- sh -c 'exit 7'").code, 7);
+  EXPECT_EQ(Run("-- sh -c 'kill -9 $$'").code, 128 + 9);
+  const Outcome missing = Run("-- /nonexistent/program");
+  EXPECT_EQ(missing.code, 1);
+  EXPECT_THAT(missing.text, HasSubstr("/nonexistent/program"));
+}
+
+TEST_F(RunTest, PassesSignalsOn) {
+  // The program signals its parent, which is rondo run, and gets it back.
+  EXPECT_EQ(Run("-- bash -c 'trap \"exit 5\" TERM; kill -TERM $PPID; while :; "
+                "do read -t 1 <> <(:) || :; done'")
+                .code,
+            5);
+}
+
+TEST_F(RunTest, SaysWhatIsWrong) {
+  struct Row {
+    std::string options, text;
+  };
+  const Row rows[] = {
+      {"--class fast -- true", "none of latency, standard, batch"},
+      {"--memory lots -- true", "lots"},
+      {"--weight 0 -- true", "--weight"},
+      {"--limit 1.5 -- true", "--limit"},
+      {"--gpu 3 -- true", "no GPU 3: this machine has 1"}};
+  for (const Row& row : rows) {
+    const Outcome outcome = Run(row.options);
+    EXPECT_EQ(outcome.code, 2) << row.options;
+    EXPECT_THAT(outcome.text, HasSubstr(row.text));
+  }
+  const Outcome no_driver =
+      Shell(absl::StrCat("env -u LD_LIBRARY_PATH ", RONDO, " run --run-dir ",
+                         dir_.path(), "/run -- true"));
+  EXPECT_EQ(no_driver.code, 1);
+  EXPECT_THAT(no_driver.text, HasSubstr("no NVIDIA driver"));
+}
+
+TEST(Preload, PutsTheShimFirst) {
+  EXPECT_EQ(Preload("/a.so", nullptr), "/a.so");
+  EXPECT_EQ(Preload("/a.so", ""), "/a.so");
+  EXPECT_EQ(Preload("/a.so", "/b.so"), "/a.so:/b.so");
+}
+
+TEST(Control, MessagesSurviveTheTrip) {
+  Request request{.gpu_uuid = "GPU-x",
+                  .memory_bytes = 1 << 30,
+                  .tenant = {.cls = share::TenantClass::kLatency,
+                             .weight = 2.5,
+                             .limit = 0.5},
+                  .slot = "GPU-x::1"};
+  const auto decoded = DecodeRequest(EncodeRequest(request));
+  ASSERT_TRUE(decoded.ok()) << decoded.status();
+  EXPECT_EQ(decoded->memory_bytes, request.memory_bytes);
+  EXPECT_EQ(decoded->tenant.cls, request.tenant.cls);
+  EXPECT_EQ(decoded->tenant.weight, 2.5);
+  EXPECT_EQ(decoded->slot, "GPU-x::1");
+  EXPECT_EQ(*DecodeAnswer(EncodeAnswer(std::string("s"))), "s");
+  EXPECT_EQ(
+      DecodeAnswer(EncodeAnswer(absl::InternalError("no"))).status().message(),
+      "no");
+  for (const char* bad : {"", "[]", "{}", "{\"gpu\":1}"}) {
+    EXPECT_FALSE(DecodeRequest(bad).ok()) << bad;
+    EXPECT_FALSE(DecodeAnswer(bad).ok()) << bad;
+  }
+}
+
+}  // namespace
+}  // namespace rondo::run
