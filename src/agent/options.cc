@@ -38,7 +38,9 @@ void AddNvidias(CLI::App& app, std::map<std::string, std::string>& given) {
       // Go's form: --x, --x=true, --x=false.
       option = app.add_option_function<std::string>(
           names, [&given, key](const std::string& v) { given[key] = v; }, help);
-      option->expected(0, 1)->default_str("true");
+      // The default is what the bare flag means, not what holds without it:
+      // keep it out of the help.
+      option->expected(0, 1)->default_str("true")->option_text("[=BOOL]");
     } else {
       option = app.add_option_function<std::vector<std::string>>(
           names,
