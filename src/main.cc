@@ -24,7 +24,7 @@ int main(int argc, char** argv) {
                rondo::demo::DemoCommand},
               {"run", "run a program with a share of a GPU",
                "an NVIDIA driver, 535 or newer", rondo::run::RunCommand},
-              {"run-arbiter", "what the first rondo run starts", "rondo run",
+              {"run-arbiter", nullptr, "rondo run",
                rondo::run::RunArbiterCommand},
               {"sim", "run programs on a simulated GPU node", "nothing",
                rondo::sim::SimCommand},

@@ -18,10 +18,11 @@ void PrintTable(const CommandTable& table, std::ostream& out) {
          "usage: rondo COMMAND [OPTION...]\n\n";
   size_t width = 0;
   for (const Command& c : table.commands)
-    width = std::max(width, strlen(c.name));
+    if (c.help != nullptr) width = std::max(width, strlen(c.name));
   for (const Command& c : table.commands)
-    out << "  " << std::left << std::setw(static_cast<int>(width)) << c.name
-        << "  " << c.help << " (needs " << c.needs << ")\n";
+    if (c.help != nullptr)
+      out << "  " << std::left << std::setw(static_cast<int>(width)) << c.name
+          << "  " << c.help << " (needs " << c.needs << ")\n";
   out << "\n`rondo COMMAND --help` tells the options of one.\n";
 }
 
@@ -48,6 +49,11 @@ int Dispatch(const CommandTable& table, int argc, char** argv,
     if (executable == alias.executable) return alias.run(argc, argv);
 
   const std::string word = argc > 1 ? argv[1] : "help";
+  if (word == "help" && argc > 2) {
+    std::string option = "--help";
+    char* help[] = {argv[0], argv[2], option.data(), nullptr};
+    return Dispatch(table, 3, help, out, err);
+  }
   if (word == "help" || word == "--help" || word == "-h") {
     PrintTable(table, out);
     return Written(kExitOk, out, err);
@@ -57,7 +63,8 @@ int Dispatch(const CommandTable& table, int argc, char** argv,
     return Written(command->run(argc - 1, argv + 1), out, err);
 
   std::vector<std::string> names;
-  for (const Command& c : table.commands) names.emplace_back(c.name);
+  for (const Command& c : table.commands)
+    if (c.help != nullptr) names.emplace_back(c.name);
   err << "rondo: no command '" << word << "'";
   if (const std::string near = NearestWord(word, names); !near.empty())
     err << "; did you mean '" << near << "'?";

@@ -14,7 +14,8 @@ namespace rondo::cli {
 
 struct Command {
   const char* name;
-  // One line, as `rondo` prints it.
+  // One line, as `rondo` prints it. Null for one that Rondo starts itself: it
+  // is not listed.
   const char* help;
   // What must be there for it to work, in words for a person: "nothing", "an
   // NVIDIA driver", "a kubelet".
@@ -35,7 +36,8 @@ struct CommandTable {
   std::vector<Alias> aliases;
 };
 
-// Runs the command that argv names. No word or "help" prints the table on out;
+// Runs the command that argv names. No word or "help" prints the table on out,
+// "help" with a command's name that command's options;
 // an unknown word prints the nearest command's name on err and returns
 // kExitUsage.
 int Dispatch(const CommandTable& table, int argc, char** argv,

@@ -26,7 +26,8 @@ struct Outcome {
 Outcome RunWords(std::vector<std::string> words) {
   const CommandTable table = {
       .commands = {{"agent", "run the node agent", "a kubelet", Record},
-                   {"check", "check a config", "nothing", Record}},
+                   {"check", "check a config", "nothing", Record},
+                   {"checker", nullptr, "check", Record}},
       .aliases = {{"nvidia-device-plugin", Record}}};
   std::vector<char*> argv;
   for (std::string& word : words) argv.push_back(word.data());
@@ -68,7 +69,14 @@ TEST(Dispatch, ListsCommandsWithWhatTheyNeed) {
     EXPECT_EQ(o.code, kExitOk);
     EXPECT_NE(o.out.find("  check  check a config (needs nothing)\n"),
               std::string::npos);
+    EXPECT_EQ(o.out.find("checker"), std::string::npos);
   }
+  EXPECT_EQ(RunWords({"rondo", "checker"}).call, "checker");
+}
+
+TEST(Dispatch, HelpOfACommandIsItsOwn) {
+  EXPECT_EQ(RunWords({"rondo", "help", "check"}).call, "check --help");
+  EXPECT_EQ(RunWords({"rondo", "help", "zzz"}).code, kExitUsage);
 }
 
 TEST(Dispatch, SuggestsTheNearestCommand) {
