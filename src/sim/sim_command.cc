@@ -168,7 +168,6 @@ void AddOptions(CLI::App* app, Options* o) {
                   "YAML file");
   app->add_option("--state", o->state,
                   "keep the node in this folder, laid out as a driver root");
-  app->footer("A program to run on the node follows after --.");
   app->require_subcommand(0, 1);
   app->add_subcommand("list", "print the GPU models");
 
@@ -201,6 +200,10 @@ void AddOptions(CLI::App* app, Options* o) {
       ->check(CLI::Range(0, 100));
   process->add_flag("--graphics", o->process.graphics, "it draws");
   process->add_flag("--remove", o->remove, "take it off the GPU");
+  // Last: subcommands made after it would inherit it.
+  app->footer(
+      "A program to run on the node follows after --:\n"
+      "  rondo sim --profile 8xH100 -- CMD...");
 }
 
 }  // namespace
@@ -216,6 +219,11 @@ int SimCommand(int argc, char** argv) {
   try {
     app.parse(own, argv);
   } catch (const CLI::ParseError& e) {
+    if (dynamic_cast<const CLI::ExtrasError*>(&e) != nullptr &&
+        app.get_subcommands().empty())
+      return Fail(absl::InvalidArgumentError(
+          absl::StrCat("what is '", app.remaining().front(),
+                       "'? A program to run follows after --")));
     const int code = app.exit(e, std::cout, std::cerr);
     return code == 0 ? kExitOk : kExitUsage;
   }

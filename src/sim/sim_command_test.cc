@@ -224,8 +224,8 @@ TEST(SimCommand, BadUsageIsExitCode2AndSaysWhatToDo) {
   } kRows[] = {
       {{}, "give --profile, such as 8xH100"},
       {{"--profile", "T4"}, "give a program to run after --"},
+      {{"--profile", "T4", "true"}, "what is 'true'? A program to run follows"},
       {{"--profile", "T5", "--", "true"}, "no GPU model 'T5'; known are"},
-      {{"--profile", "T4", "true"}, "true"},
       {{"fault", "--gpu", "0", "xid", "79"}, "which node? Give --state DIR"},
       {{"fault", "--state", at, "--gpu", "0", "xid"}, "xid takes a number"},
       {{"fault", "--state", at, "--gpu", "0", "xid", "-1"}, "not in range"},
