@@ -72,7 +72,7 @@ void ReadMemory(const Node& node, RondoSpec& spec,
         "write auto or a quantity such as 16Gi", problems);
     return;
   }
-  if (*bytes < 64 << 20) {
+  if (*bytes < kLeastSlotMemory) {
     Bad(node,
         absl::StrCat("`rondo.slotMemory`: ", FormatQuantity(*bytes),
                      " bytes is too small for any CUDA program"),

@@ -23,6 +23,9 @@ absl::StatusOr<std::chrono::nanoseconds> ParseGoDuration(
 // fraction ("1.5Gi"); the result must be a whole number of bytes that fits.
 absl::StatusOr<uint64_t> ParseQuantity(absl::string_view text);
 
+// A limit on GPU memory below this is a forgotten unit: no CUDA program fits.
+inline constexpr uint64_t kLeastSlotMemory = 64 << 20;
+
 // "16Gi" where that is exact, else the largest exact unit.
 std::string FormatQuantity(uint64_t bytes);
 

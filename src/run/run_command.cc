@@ -84,8 +84,15 @@ absl::StatusOr<std::string> FindGpu(int index) {
 absl::StatusOr<Request> MakeRequest(const RunOptions& options) {
   Request request;
   if (!options.memory.empty()) {
-    RONDO_ASSIGN_OR_RETURN(request.memory_bytes,
-                           config::ParseQuantity(options.memory));
+    const auto bytes = config::ParseQuantity(options.memory);
+    if (!bytes.ok() || *bytes < config::kLeastSlotMemory)
+      return absl::InvalidArgumentError(absl::StrCat(
+          "--memory: ",
+          bytes.ok()
+              ? absl::StrCat(options.memory, " is too small for a CUDA program")
+              : std::string(bytes.status().message()),
+          "; write 8Gi or 512Mi"));
+    request.memory_bytes = *bytes;
   }
   RONDO_ASSIGN_OR_RETURN(request.tenant.cls, ParseClass(options.cls));
   if (!(options.weight > 0) || options.weight > 1000)

@@ -81,7 +81,8 @@ TEST_F(RunTest, SaysWhatIsWrong) {
   };
   const Row rows[] = {
       {"--class fast -- true", "none of latency, standard, batch"},
-      {"--memory lots -- true", "lots"},
+      {"--memory lots -- true", "`lots` is not a quantity; write 8Gi"},
+      {"--memory 8 -- true", "8 is too small for a CUDA program; write 8Gi"},
       {"--weight 0 -- true", "--weight"},
       {"--limit 1.5 -- true", "--limit"},
       {"--gpu 3 -- true", "no GPU 3: this machine has 1"}};
