@@ -76,7 +76,9 @@ absl::StatusOr<Options> Parse(int argc, char** argv) {
     } else {
       double& value = o.*kNumbers[c].value;
       if (!absl::SimpleAtod(optarg, &value) || value < 0)
-        return absl::InvalidArgumentError(kUsage);
+        return absl::InvalidArgumentError(
+            absl::StrCat("rondo-tenant: --", kNumbers[c].name, ": '", optarg,
+                         "' is not a number of 0 or more\n", kUsage));
     }
   }
   if (optind != argc || o.kernels < 1 || o.depth < 1 || o.chunk <= 0)
