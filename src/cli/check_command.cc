@@ -33,7 +33,7 @@ void Define(CLI::App& app, Flags& flags) {
                  "would choose and advertise");
   app.add_option("--against", flags.against,
                  "the config in force: print what would change for pods");
-  app.add_option("--config-default", flags.default_key,
+  app.add_option("--default-config", flags.default_key,
                  "key used by nodes without a label");
   app.add_option("--output", flags.output, "text or json")
       ->check(CLI::IsMember({"text", "json"}));

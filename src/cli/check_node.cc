@@ -111,7 +111,8 @@ absl::StatusOr<NodeFacts> ReadNode(absl::string_view text) {
     return absl::InvalidArgumentError(absl::StrCat(
         "node ", facts.name,
         " has no GPU: neither labels of GPU Feature Discovery "
-        "(nvidia.com/gpu.count) nor nvidia.com/gpu in status.allocatable"));
+        "(nvidia.com/gpu.count) nor nvidia.com/gpu in status.allocatable; "
+        "take a node that has one of them, or leave --node out"));
   }
   return facts;
 }

@@ -212,6 +212,9 @@ void PrintText(const CheckReport& report, const CheckOptions& options,
     if (checked.kind != "clusterpolicy" && checked.kind != "unknown") {
       PrintNvidia(checked, out);
     }
+    if (checked.kind == "clusterpolicy" && report.configs.size() == 1) {
+      Line(out, "config", "is in the ConfigMap: give its file too");
+    }
     for (const Problem& problem : checked.problems) PrintProblem(problem, out);
     if (options.compare && checked.plan) PrintChanges(checked, out);
   }
