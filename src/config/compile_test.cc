@@ -112,6 +112,8 @@ INSTANTIATE_TEST_SUITE_P(
             "sharing: {timeSlicing: {RenameByDefault: true, resources: [{name: "
             "gpu, replicas: 2}]}}",
             true, "Upper and lower case differ here"},
+        Row{"AManifest", "apiVersion: v1\nkind: ConfigMap", true,
+            "The config is the text under a key of its `data`"},
         Row{"MigsForMig", "resources: {migs: []}", true, "did you mean `mig`?"},
         Row{"UnmatchedName", Share("name: nvidia.com/gpus, replicas: 2"), true,
             "(did you mean nvidia.com/gpu?)"},

@@ -98,6 +98,11 @@ Problem UnknownKey(const Section& section, const yaml::Entry& entry) {
     return MakeProblem(strict ? Code::kRondoKey : code, entry.mark.line,
                        entry.mark.column, what, std::move(hint));
   };
+  if (section.path[0] == '\0' && entry.key == "apiVersion") {
+    return problem(Code::kUnknownKey,
+                   "a Kubernetes manifest? The config is the text under a key "
+                   "of its `data`");
+  }
   for (const char* key : section.keys) {
     if (absl::EqualsIgnoreCase(key, entry.key)) {
       return problem(Code::kUnknownKey,
