@@ -5,10 +5,8 @@
 #include <sys/file.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
-#include <sys/un.h>
 
 #include <cerrno>
-#include <cstring>
 #include <set>
 #include <utility>
 
@@ -16,6 +14,7 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "base/status.h"
+#include "base/unix_socket.h"
 
 namespace rondo::run {
 namespace {
@@ -30,23 +29,6 @@ absl::StatusOr<UniqueFd> Lock(const std::string& run_dir) {
   return fd;
 }
 
-absl::StatusOr<UniqueFd> Listen(const std::string& path) {
-  sockaddr_un address{};
-  address.sun_family = AF_UNIX;
-  if (path.size() >= sizeof(address.sun_path))
-    return absl::InvalidArgumentError(absl::StrCat("path too long: ", path));
-  memcpy(address.sun_path, path.data(), path.size());
-  UniqueFd fd(
-      socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-  unlink(path.c_str());  // of a dead one: the lock is ours
-  if (!fd.ok() ||
-      bind(fd.get(), reinterpret_cast<sockaddr*>(&address), sizeof(address)) !=
-          0 ||
-      listen(fd.get(), 64) != 0)
-    return ErrnoStatus(absl::StrCat("listen on ", path));
-  return fd;
-}
-
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<Arbiter>> Arbiter::Create(EventLoop& loop,
@@ -56,8 +38,10 @@ absl::StatusOr<std::unique_ptr<Arbiter>> Arbiter::Create(EventLoop& loop,
   RONDO_ASSIGN_OR_RETURN(auto share,
                          share::Share::Create(loop, RealClock(), system,
                                               {.run_dir = options.run_dir}));
-  RONDO_ASSIGN_OR_RETURN(UniqueFd listener,
-                         Listen(ControlSocket(options.run_dir)));
+  RONDO_ASSIGN_OR_RETURN(
+      UniqueFd listener,
+      // What is there is of a dead one: the lock is ours.
+      ListenUnix(ControlSocket(options.run_dir), SOCK_SEQPACKET, 0600));
   std::unique_ptr<Arbiter> arbiter(
       new Arbiter(loop, std::move(options), std::move(lock),
                   std::move(listener), std::move(share)));
@@ -140,8 +124,9 @@ absl::StatusOr<std::string> Arbiter::Grant(Client& client,
   client.slot = spec.id();
   client.spec = spec;
   RONDO_RETURN_IF_ERROR(Configure());
-  LogInfo("slot ", client.slot, ": class ", ClassName(request.tenant.cls),
-          ", weight ", request.tenant.weight);
+  LogInfo("slot ", client.slot, ": class ",
+          share::ClassName(request.tenant.cls), ", weight ",
+          request.tenant.weight);
   return client.slot;
 }
 

@@ -42,21 +42,9 @@ absl::StatusOr<TenantClass> ParseClass(absl::string_view text) {
       absl::StrCat("class '", text, "' is none of latency, standard, batch"));
 }
 
-std::string ClassName(TenantClass cls) {
-  switch (cls) {
-    case TenantClass::kLatency:
-      return "latency";
-    case TenantClass::kBatch:
-      return "batch";
-    case TenantClass::kStandard:
-      break;
-  }
-  return "standard";
-}
-
 std::string EncodeRequest(const Request& request) {
   json message = {{"gpu", request.gpu_uuid},
-                  {"class", ClassName(request.tenant.cls)},
+                  {"class", share::ClassName(request.tenant.cls)},
                   {"weight", request.tenant.weight},
                   {"limit", request.tenant.limit},
                   {"slot", request.slot}};

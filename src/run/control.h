@@ -33,7 +33,6 @@ struct Request {
 
 // "latency", "standard" or "batch".
 absl::StatusOr<share::TenantClass> ParseClass(absl::string_view text);
-std::string ClassName(share::TenantClass cls);
 
 std::string EncodeRequest(const Request& request);
 absl::StatusOr<Request> DecodeRequest(absl::string_view packet);

@@ -5,7 +5,6 @@
 #include <poll.h>
 #include <spawn.h>
 #include <sys/socket.h>
-#include <sys/un.h>
 #include <sys/wait.h>
 
 #include <cerrno>
@@ -15,24 +14,12 @@
 #include "absl/strings/str_cat.h"
 #include "base/file.h"
 #include "base/status.h"
+#include "base/unix_socket.h"
 
 namespace rondo::run {
 namespace {
 
 constexpr int kAnswerMs = 10'000;
-
-absl::StatusOr<UniqueFd> Connect(const std::string& path) {
-  sockaddr_un address{};
-  address.sun_family = AF_UNIX;
-  if (path.size() >= sizeof(address.sun_path))
-    return absl::InvalidArgumentError(absl::StrCat("path too long: ", path));
-  memcpy(address.sun_path, path.data(), path.size());
-  UniqueFd fd(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
-  if (!fd.ok() || connect(fd.get(), reinterpret_cast<sockaddr*>(&address),
-                          sizeof(address)) != 0)
-    return ErrnoStatus(absl::StrCat("connect ", path));
-  return fd;
-}
 
 // The arbiter's life is its own: a grandchild in a session of its own. Returns
 // when it listens, or another one does; it says so by closing its end of a
@@ -88,10 +75,11 @@ absl::StatusOr<Lease> Lease::Take(const std::string& run_dir,
   absl::Status last;
   // An arbiter may be leaving just now; a few rounds meet or make the next one.
   for (int round = 0; round < 5; ++round) {
-    absl::StatusOr<UniqueFd> fd = Connect(ControlSocket(run_dir));
+    absl::StatusOr<UniqueFd> fd =
+        ConnectUnix(ControlSocket(run_dir), SOCK_SEQPACKET);
     if (!fd.ok()) {
       last = StartArbiter(run_dir, executable);
-      if (last.ok()) fd = Connect(ControlSocket(run_dir));
+      if (last.ok()) fd = ConnectUnix(ControlSocket(run_dir), SOCK_SEQPACKET);
     }
     if (!fd.ok()) continue;
     absl::StatusOr<std::string> slot = Ask(fd->get(), request);

@@ -11,7 +11,7 @@
 #include <cstring>
 
 #include "absl/strings/str_cat.h"
-#include "base/file.h"
+#include "base/unix_socket.h"
 
 namespace rondo::share {
 namespace {
@@ -21,26 +21,8 @@ constexpr int kLongestRetryMs = 100;
 }  // namespace
 
 absl::StatusOr<UniqueFd> ListenSeqpacket(const std::string& path) {
-  sockaddr_un address{};
-  address.sun_family = AF_UNIX;
-  if (path.size() >= sizeof(address.sun_path))
-    return absl::InvalidArgumentError(absl::StrCat("socket path longer than ",
-                                                   sizeof(address.sun_path) - 1,
-                                                   " bytes: ", path));
-  memcpy(address.sun_path, path.data(), path.size());
-  UniqueFd fd(
-      socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-  if (!fd.ok()) return ErrnoStatus("socket");
-  unlink(path.c_str());
-  if (bind(fd.get(), reinterpret_cast<const sockaddr*>(&address),
-           sizeof(address)) != 0)
-    return ErrnoStatus(absl::StrCat("bind ", path));
   // Pods run under any uid; the folder is mounted into one container only.
-  if (chmod(path.c_str(), 0666) != 0)
-    return ErrnoStatus(absl::StrCat("chmod ", path));
-  if (listen(fd.get(), SOMAXCONN) != 0)
-    return ErrnoStatus(absl::StrCat("listen ", path));
-  return fd;
+  return ListenUnix(path, SOCK_SEQPACKET, 0666);
 }
 
 Connection::Connection(EventLoop& loop, UniqueFd fd, Callbacks callbacks)

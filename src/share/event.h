@@ -18,6 +18,19 @@ using TenantId = uint32_t;
 
 enum class TenantClass : uint8_t { kStandard, kLatency, kBatch };
 
+// As users write it.
+constexpr const char* ClassName(TenantClass cls) {
+  switch (cls) {
+    case TenantClass::kLatency:
+      return "latency";
+    case TenantClass::kBatch:
+      return "batch";
+    case TenantClass::kStandard:
+      break;
+  }
+  return "standard";
+}
+
 struct TenantSpec {
   TenantClass cls = TenantClass::kStandard;
   double weight = 1;  // > 0

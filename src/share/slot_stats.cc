@@ -15,18 +15,6 @@ constexpr const char* kReasons[] = {
 #undef RONDO_X
 };
 
-const char* ClassName(TenantClass cls) {
-  switch (cls) {
-    case TenantClass::kLatency:
-      return "latency";
-    case TenantClass::kBatch:
-      return "batch";
-    case TenantClass::kStandard:
-      break;
-  }
-  return "standard";
-}
-
 // Why a process is not governed; empty: it is.
 std::string ReasonOf(const SlotProcess& process) {
   for (size_t i = 0; i < std::size(kReasons); ++i)
