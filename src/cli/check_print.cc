@@ -19,8 +19,12 @@ using config::Problem;
 
 constexpr const char* kIndent = "  ";
 
+std::string FileName(const CheckedConfig& checked) {
+  return checked.file == "-" ? "(stdin)" : checked.file;
+}
+
 std::string Title(const CheckedConfig& checked) {
-  std::string title = checked.file == "-" ? "(stdin)" : checked.file;
+  std::string title = FileName(checked);
   if (checked.kind == "configmap") {
     absl::StrAppend(&title, ": ConfigMap", checked.name.empty() ? "" : " ",
                     checked.name);
@@ -230,7 +234,7 @@ void PrintText(const CheckReport& report, const CheckOptions& options,
   std::string chosen = "none of these configs";
   for (const CheckedConfig& checked : report.configs) {
     if (!checked.chosen) continue;
-    chosen = checked.key.empty() ? checked.file : checked.key;
+    chosen = checked.key.empty() ? FileName(checked) : checked.key;
     if (!checked.ok) absl::StrAppend(&chosen, ", which is refused");
   }
   Line(out, "uses", chosen);

@@ -119,6 +119,13 @@ TEST(CheckCommandTest, ReadsStandardInput) {
   EXPECT_EQ(json[0]["nvidia"]["verdict"], "refused");
 }
 
+TEST(CheckCommandTest, StandardInputHasANameInAllOfTheText) {
+  const Outcome outcome = Check("- --node node-plain.json", "version: v1\n");
+  EXPECT_NE(outcome.out.find("(stdin): config: ok"), std::string::npos);
+  EXPECT_NE(outcome.out.find("uses       (stdin)\n"), std::string::npos)
+      << outcome.out;
+}
+
 TEST(CheckCommandTest, TheJsonHasTheKeysOfTheContract) {
   const auto json =
       nlohmann::json::parse(Check("typos.yaml --output=json").out);
