@@ -31,6 +31,8 @@
 namespace rondo::run {
 namespace {
 
+constexpr int kNoSuchProgram = 127;  // as shells say it
+
 struct RunOptions {
   std::string memory, cls = "standard", run_dir;
   double weight = 1, limit = 1;
@@ -121,7 +123,7 @@ absl::StatusOr<int> Run(const RunOptions& options) {
                                   getenv("LD_PRELOAD")),
           "RONDO_SLOTS=" + lease->slot(), "RONDO_RUN_DIR=" + run_dir,
           "CUDA_VISIBLE_DEVICES=" + request.gpu_uuid}};
-  return RunProgram(program, program_mask, lease->fd(), [&] {
+  const auto code = RunProgram(program, program_mask, lease->fd(), [&] {
     // The arbiter died. The program runs on, freed by its shim; another arbiter
     // takes it back under the same slot.
     lease.reset();
@@ -133,6 +135,9 @@ absl::StatusOr<int> Run(const RunOptions& options) {
     lease = *std::move(again);
     return lease->fd();
   });
+  if (!absl::IsNotFound(code.status())) return code;
+  std::cerr << "rondo run: " << code.status().message() << "\n";
+  return kNoSuchProgram;
 }
 
 }  // namespace

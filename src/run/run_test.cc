@@ -63,7 +63,7 @@ TEST_F(RunTest, ExitsAsTheProgramDoes) {
   EXPECT_EQ(Run("-- sh -c 'exit 7'").code, 7);
   EXPECT_EQ(Run("-- sh -c 'kill -9 $$'").code, 128 + 9);
   const Outcome missing = Run("-- /nonexistent/program");
-  EXPECT_EQ(missing.code, 1);
+  EXPECT_EQ(missing.code, 127);
   EXPECT_THAT(missing.text, HasSubstr("/nonexistent/program"));
 }
 
