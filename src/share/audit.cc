@@ -52,10 +52,13 @@ std::vector<Audit::Alarm> Audit::Compare(
     now.difference =
         Difference(told->second, sum.before_bytes, sum.after_bytes);
     differences_[key.first] += now.difference;
+    now.ledger_bytes = sum.after_bytes;
     const Seen old = seen_[key];
     if (SameSign(now.difference, old.difference)) {
       now.alarmed = old.alarmed;
-      if (News(now.difference, old.alarmed)) {
+      const bool steady = sum.before_bytes == sum.after_bytes &&
+                          sum.after_bytes == old.ledger_bytes;
+      if ((now.difference > 0 || steady) && News(now.difference, old.alarmed)) {
         now.alarmed = now.difference;
         ++alarms_[key.first];
         alarms.push_back({key.first, key.second, now.difference});

@@ -5,7 +5,9 @@
 // A difference is never absorbed: it is a number in the stats, and an alarm
 // when it was there in two rounds running. Once alone is no news: a program
 // allocates between our two readings. For the same reason the ledger is read
-// before and after the driver, and only what lies outside of both counts.
+// before and after the driver, and only what lies outside of both counts. A
+// program that allocates all the time has a reservation on its way at every
+// reading: less than the ledger is an alarm only where the ledger stood still.
 //
 // Where the driver knows none of the pids, we are in another pid namespace than
 // it is (or no process has memory): then nothing is known, and no alarm.
@@ -50,6 +52,7 @@ class Audit {
   struct Seen {
     int64_t difference = 0;
     int64_t alarmed = 0;  // the last amount that was an alarm
+    uint64_t ledger_bytes = 0;
   };
 
   std::map<std::pair<std::string, uint32_t>, Seen> seen_;

@@ -38,6 +38,16 @@ TEST(Audit, AMissingChargeIsADifferenceToo) {
   EXPECT_EQ(audit.Compare({Holds(7, 100)}, {{7, 60}})[0].difference, -40);
 }
 
+// A program that allocates all the time: each reading meets a reservation whose
+// driver call is on its way.
+TEST(Audit, AReservationOnItsWayIsNoMissingCharge) {
+  Audit audit;
+  for (uint64_t held : {100, 140, 180, 220})
+    EXPECT_TRUE(audit.Compare({Holds(7, held)}, {{7, held - 40}}).empty());
+  EXPECT_EQ(audit.Compare({Holds(7, 220)}, {{7, 180}}).size(), 1u)
+      << "the ledger stood still";
+}
+
 TEST(Audit, ADifferenceThatGoesIsForgotten) {
   Audit audit;
   audit.Compare({Holds(7, 100)}, {{7, 150}});
