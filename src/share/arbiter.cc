@@ -14,7 +14,6 @@ constexpr int64_t kLogStaleUs = 1'000'000;
 constexpr int64_t kUsageStaleUs = 5'000'000;
 // A share is judged over no less than this.
 constexpr int64_t kLeastWindowUs = 250'000;
-constexpr int64_t kLeastTickUs = 500;
 constexpr int64_t kLeastRotationUs = 60'000;
 constexpr int64_t kLeastDwellUs = 250'000;
 // Over its share only where it is above by both; below again under that part of
