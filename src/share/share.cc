@@ -107,7 +107,6 @@ class ShareImpl : public Share, public SlotServer::Observer {
   ArbiterOptions arbiter_options_;
   RateCallback on_rate_;
   absl::Status ready_ = absl::UnavailableError("the driver is being opened");
-  bool told_ready_ = false;
   EventLoop::TimerId audit_timer_ = 0;
   TenantId last_tenant_ = 0;
   std::map<std::string, Slot> slots_;
