@@ -15,6 +15,7 @@
 #include "base/log.h"
 #include "base/status.h"
 #include "base/unix_socket.h"
+#include "run/status.h"
 
 namespace rondo::run {
 namespace {
@@ -84,6 +85,11 @@ void Arbiter::OnPacket(int fd) {
   const ssize_t n = recv(fd, buffer, sizeof(buffer), 0);
   if (n < 0 && (errno == EAGAIN || errno == EINTR)) return;
   if (n <= 0) return Drop(fd);
+  if (IsStatusRequest({buffer, static_cast<size_t>(n)})) {
+    const std::string text = RenderStatus(share_->Snapshot(), getpid());
+    if (send(fd, text.data(), text.size(), MSG_NOSIGNAL) < 0) Drop(fd);
+    return;
+  }
   absl::StatusOr<std::string> slot = absl::InternalError("");
   if (auto request = DecodeRequest({buffer, static_cast<size_t>(n)});
       request.ok())
@@ -97,7 +103,9 @@ void Arbiter::OnPacket(int fd) {
 
 void Arbiter::Drop(int fd) {
   loop_.Unwatch(fd);
+  const bool held_a_slot = !clients_[fd].slot.empty();
   clients_.erase(fd);
+  if (!held_a_slot) return StopWhenUnused();
   if (absl::Status status = Configure(); !status.ok())
     LogError("arbiter: ", status.message());
   StopWhenUnused();

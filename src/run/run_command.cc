@@ -26,6 +26,7 @@
 #include "run/arbiter.h"
 #include "run/lease.h"
 #include "run/program.h"
+#include "run/status.h"
 #include "share/shim_library.h"
 
 namespace rondo::run {
@@ -37,6 +38,7 @@ struct RunOptions {
   std::string memory, cls = "standard", run_dir;
   double weight = 1, limit = 1;
   int gpu = 0;
+  bool status = false;
   std::vector<std::string> words;
 };
 
@@ -140,6 +142,16 @@ absl::StatusOr<int> Run(const RunOptions& options) {
   return kNoSuchProgram;
 }
 
+absl::StatusOr<int> PrintStatus(const RunOptions& options) {
+  RONDO_ASSIGN_OR_RETURN(const std::string run_dir, RunDir(options.run_dir));
+  auto text = AskStatus(run_dir);
+  if (absl::IsNotFound(text.status()) || absl::IsUnavailable(text.status()))
+    return absl::UnavailableError("nothing runs in " + run_dir);
+  RONDO_RETURN_IF_ERROR(text.status());
+  std::cout << *text << "\n";
+  return kExitOk;
+}
+
 }  // namespace
 
 int RunCommand(int argc, char** argv) {
@@ -159,8 +171,9 @@ int RunCommand(int argc, char** argv) {
       ->capture_default_str();
   app.add_option("--run-dir", options.run_dir,
                  "where runs that share a GPU meet; default: one a user");
-  app.add_option("CMD", options.words, "the program and its arguments")
-      ->required();
+  app.add_flag("--status", options.status,
+               "print what runs there now, as JSON; no CMD");
+  app.add_option("CMD", options.words, "the program and its arguments");
   app.prefix_command();
   app.positionals_at_end();
   try {
@@ -168,7 +181,14 @@ int RunCommand(int argc, char** argv) {
   } catch (const CLI::ParseError& error) {
     return app.exit(error) == 0 ? kExitOk : kExitUsage;
   }
-  const absl::StatusOr<int> code = Run(options);
+  if (options.words.empty() != options.status) {
+    std::cerr << "rondo run: "
+              << (options.status ? "--status takes no CMD" : "CMD is required")
+              << "\n";
+    return kExitUsage;
+  }
+  const absl::StatusOr<int> code =
+      options.status ? PrintStatus(options) : Run(options);
   if (code.ok()) return *code;
   std::cerr << "rondo run: " << code.status().message() << "\n";
   return ExitCode(code.status());

@@ -67,6 +67,31 @@ TEST_F(RunTest, ExitsAsTheProgramDoes) {
   EXPECT_THAT(missing.text, HasSubstr("/nonexistent/program"));
 }
 
+TEST_F(RunTest, StatusShowsTheLedgerBesideTheDriver) {
+  // The program asks for the status of its own slot, once it holds memory.
+  const Outcome outcome = Run(
+      absl::StrCat("--memory 2Gi --weight 3 -- bash -c 'coproc ", TENANT,
+                   " --memory 512 --seconds 0.1 --turns 1000 --wait; read -ru "
+                   "${COPROC[0]}; ",
+                   RONDO, " run --run-dir ", dir_.path(), "/run --status'"));
+  EXPECT_EQ(outcome.code, 0) << outcome.text;
+  EXPECT_THAT(outcome.text, HasSubstr("\"arbiterPid\":"));
+  EXPECT_THAT(outcome.text, HasSubstr("\"weight\":3.0"));
+  EXPECT_THAT(outcome.text, HasSubstr("\"memoryLimitBytes\":2147483648"));
+  // 512 MiB and a context of 518.
+  EXPECT_THAT(outcome.text,
+              HasSubstr(absl::StrCat("\"memoryBytes\":", 1030 << 20)));
+}
+
+TEST_F(RunTest, StatusWhereNothingRuns) {
+  const Outcome outcome = Shell(
+      absl::StrCat(RONDO, " run --run-dir ", dir_.path(), "/run --status"));
+  EXPECT_EQ(outcome.code, 1);
+  EXPECT_THAT(outcome.text, HasSubstr("nothing runs in"));
+  EXPECT_EQ(Run("").code, 2);
+  EXPECT_EQ(Run("--status -- true").code, 2);
+}
+
 TEST_F(RunTest, PassesSignalsOn) {
   // The program signals its parent, which is rondo run, and gets it back.
   EXPECT_EQ(Run("-- bash -c 'trap \"exit 5\" TERM; kill -TERM $PPID; while :; "

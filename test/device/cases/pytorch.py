@@ -1,0 +1,113 @@
+# SPDX-License-Identifier: Apache-2.0
+"""PyTorch: allocators at the limit, shares of time, an inference service beside a training job."""
+
+import importlib.util
+import json
+import os
+import sys
+
+from lab import GIB, HERE, Skipped, check, compare, note, rondo, slot_of, status, stock
+
+WORDS = [sys.executable, os.path.join(HERE, "torch_worker.py")]
+START = 120  # importing it the first time reads gigabytes
+
+
+def need_torch():
+    if importlib.util.find_spec("torch") is None:
+        raise Skipped("no PyTorch")
+
+
+def ask(p, words, seconds=60):
+    p.send(words)
+    return answer(p, seconds)
+
+
+def answer(p, seconds=60):
+    return json.loads(p.line(seconds))
+
+
+def both(programs, words, seconds=60):
+    """All at once; their answers."""
+    for p, w in zip(programs, words if isinstance(words, list) else [words] * len(programs)):
+        p.send(w)
+    return [answer(p, seconds) for p in programs]
+
+
+def quit_all(programs):
+    for p in programs:
+        p.send("quit")
+    for p in programs:
+        p.finish(30)
+
+
+def allocators():
+    """matmul, training, CUDA graphs and filling to the limit of 8 GiB, with each of PyTorch's allocators."""
+    need_torch()
+    ways = {"native": "", "expandable": "expandable_segments:True", "async": "backend:cudaMallocAsync"}
+    programs = {name: rondo(*WORDS, env={"PYTORCH_CUDA_ALLOC_CONF": conf} if conf else None, memory="8Gi")
+                for name, conf in ways.items()}
+    for p in programs.values():
+        answer(p, START)
+    loops = {name: [] for name in ways}
+    for words in ("matmul 0.5 0.3", "train 0.5 0.3", "graph 0.5 0.3"):
+        for name, got in zip(programs, both(list(programs.values()), words)):
+            loops[name].append(got)
+    for name, p in programs.items():
+        filled = ask(p, "fill")
+        slot = slot_of(status(), p)
+        apart = compare(slot)
+        p.send("")
+        after = answer(p)
+        rates = [round(g["rate"], 1) for g in loops[name]]
+        loss = loops[name][1]
+        check(f"torch.fill.{name}", filled["error"] is not None and 6000 <= filled["held_mib"] < 8192
+              and slot["memoryUsedBytes"] <= 8 * GIB and apart == 0 and after["goes_on"] < 10 and min(rates) > 0
+              and loss["loss"] < loss["first_loss"],
+              f"held {filled['held_mib']} MiB of 8192, then {filled['error']!r}; slot {slot['memoryUsedBytes'] >> 20} MiB, ledger - "
+              f"driver {apart}; goes on, loss {after['goes_on']:.3f}; matmul, train, graph per second {rates}")
+    quit_all(programs.values())
+
+
+def shares():
+    """Weights 3:1 for matmul and for CUDA graphs, each against itself alone."""
+    need_torch()
+    programs = [rondo(*WORDS, weight=w) for w in (3, 1)]
+    for p in programs:
+        answer(p, START)
+    for word in ("matmul", "graph", "train"):
+        alone = ask(programs[0], f"{word} 1.5 0.5")["rate"]
+        part = [got["rate"] / alone for got in both(programs, f"{word} 4 1.5")]
+        ratio = part[0] / sum(part)
+        # A training step waits for its own launches on the host: what it leaves idle is not its neighbour's to lose.
+        tolerance = 0.02 if word != "train" else 0.06
+        check(f"torch.shares.{word}", abs(ratio - 0.75) <= tolerance and sum(part) > 0.93,
+              f"3:1, of alone: {part[0]:.4f}, {part[1]:.4f}; first has {ratio:.4f} of both, sum {sum(part):.4f}")
+    quit_all(programs)
+
+
+def service():
+    """A transformer that serves a request each 20 ms, alone, beside another's training on stock, beside it with rondo."""
+    need_torch()
+    programs = [stock(*WORDS), stock(*WORDS), rondo(*WORDS, cls="latency", memory="16Gi"), rondo(*WORDS, cls="batch")]
+    for p in programs:
+        answer(p, START)
+    lm_alone = ask(programs[1], "lm 3 1")["rate"]
+    for kind, by_graph in (("graph", 1), ("eager", 0)):
+        alone = ask(programs[0], f"serve 4 1 {by_graph}")
+        rows = {"alone": (alone, 1.0)}
+        for way, (server, trainer) in (("stock", programs[:2]), ("rondo", programs[2:])):
+            got, job = both([server, trainer], [f"serve 6 2 {by_graph}", "lm 6 2"])
+            rows[way] = got, job["rate"] / lm_alone
+        for way, (got, kept) in rows.items():
+            note(f"{kind} {way}", f"p50 {got['p50_ms']:.2f} p99 {got['p99_ms']:.2f} max {got['max_ms']:.2f} ms over "
+                 f"{got['requests']} requests; training keeps {kept:.3f}")
+        own, mine, p99 = rows["stock"], rows["rondo"], alone["p99_ms"]
+        # Eager launches leave gaps between kernels, and each gap costs a change of context both ways.
+        check(f"torch.service.{kind}", mine[0]["p99_ms"] <= max(1.25 * p99, p99 + 0.6 + (1 - by_graph) * 3) and mine[1] >= 0.9 * own[1],
+              f"p99 alone {p99:.2f}, stock {own[0]['p99_ms']:.2f}, rondo {mine[0]['p99_ms']:.2f} ms; training keeps stock "
+              f"{own[1]:.3f}, rondo {mine[1]:.3f} of alone")
+    quit_all(programs)
+
+
+CASES = [("torch.allocators", allocators, 200), ("torch.shares", shares, 180), ("torch.service", service, 200)]
+PROGRAMS = []
