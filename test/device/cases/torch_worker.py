@@ -151,14 +151,18 @@ def fill():
 
 
 def main():
+    torch.backends.mha.set_fastpath_enabled(False)  # one way for all of its versions
     torch.zeros(1, device=DEVICE)
     print(json.dumps({"ready": torch.__version__, "memory": torch.cuda.mem_get_info()}), flush=True)
     for line in sys.stdin:
         word, *numbers = line.split()
         if word == "quit":
             break
-        answer = globals()[word](*map(float, numbers))
-        torch.cuda.empty_cache()
+        try:
+            answer = globals()[word](*map(float, numbers))
+            torch.cuda.empty_cache()
+        except Exception as error:
+            answer = {"failed": f"{word}: {type(error).__name__}: {error}"[:300]}
         print(json.dumps(answer), flush=True)
 
 
