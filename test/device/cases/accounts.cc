@@ -290,7 +290,7 @@ void B14() {
       ".version 7.0\n.target sm_70\n.address_size 64\n"
       ".visible .global .align 16 .b8 big[1073741824];\n"
       ".visible .entry touch() { .reg .u64 %a; mov.u64 %a, big; "
-      "st.global.u8 [%a], 1; ret; }\n";
+      ".reg .u32 %v; mov.u32 %v, 1; st.global.u8 [%a], %v; ret; }\n";
   CUmodule module = nullptr, second = nullptr;
   CUdeviceptr at = 0;
   size_t bytes = 0;

@@ -2,6 +2,7 @@
 """What the device cases share: programs with bounded waits, `rondo run` and its status, the driver's own memory figures,
 and one line a finding. One case at a time; a case that hangs is ended, said to have failed, and the next one begins."""
 
+import atexit
 import ctypes
 import json
 import mmap
@@ -11,7 +12,6 @@ import shutil
 import signal
 import struct
 import subprocess
-import sys
 import tempfile
 import threading
 import time
@@ -27,6 +27,8 @@ GIB = 1 << 30
 SKIPPED = 77  # a program of cases/ that asks for what this driver lacks
 
 out_dir = os.path.join(DEVICE, "out")
+scratch = tempfile.mkdtemp(prefix="rondo-stamps-")  # megabytes that nobody wants to keep
+atexit.register(shutil.rmtree, scratch, ignore_errors=True)
 findings = []
 programs = []
 
@@ -255,7 +257,7 @@ class Stamps:
     """The units of work of a worker, read while it runs."""
 
     def __init__(self, name):
-        self.path = os.path.join(out_dir, name)
+        self.path = os.path.join(scratch, name)
         if os.path.exists(self.path):
             os.unlink(self.path)
         self.map = None
