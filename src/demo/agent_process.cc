@@ -49,13 +49,16 @@ std::vector<std::string> Environment(const AgentSetup& setup) {
 
 std::vector<std::string> Words(const AgentSetup& setup) {
   const std::string dir = AgentProcess::DevicePluginDir(setup.scratch);
-  std::vector<std::string> words = {"rondo",
-                                    "agent",
-                                    "--device-plugin-dir=" + dir,
-                                    "--kubelet-socket=" + dir + "/kubelet.sock",
-                                    "--cdi-dir=" + setup.scratch + "/cdi",
-                                    "--state-dir=" + setup.scratch + "/state",
-                                    "--listen=127.0.0.1:0"};
+  std::vector<std::string> words = {
+      "rondo",
+      "agent",
+      "--device-plugin-dir=" + dir,
+      "--kubelet-socket=" + dir + "/kubelet.sock",
+      "--pod-resources-socket=" + setup.scratch + "/pod-resources.sock",
+      "--pods-api-socket=" + setup.scratch + "/pods-api.sock",
+      "--cdi-dir=" + setup.scratch + "/cdi",
+      "--state-dir=" + setup.scratch + "/state",
+      "--listen=127.0.0.1:0"};
   if (!setup.node_root.empty()) words.push_back("--root=" + setup.node_root);
   words.insert(words.end(), setup.arguments.begin(), setup.arguments.end());
   return words;

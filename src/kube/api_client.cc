@@ -80,6 +80,8 @@ absl::Status FromHttp(long code, absl::string_view body) {
       return absl::PermissionDeniedError(text);
     case 404:
       return absl::NotFoundError(text);
+    case 409:
+      return absl::AlreadyExistsError(text);
     case 410:
       return absl::OutOfRangeError(text);
   }
@@ -160,7 +162,7 @@ ApiClient::~ApiClient() {
 }
 
 absl::Status ApiClient::Perform(const std::string& path, int timeout_seconds,
-                                Transfer& transfer) {
+                                Transfer& transfer, const std::string* post) {
   const Curl& curl = transfer.curl;
   CURL* easy = transfer.easy;
   curl.easy_reset(easy);
@@ -175,6 +177,12 @@ absl::Status ApiClient::Perform(const std::string& path, int timeout_seconds,
                                 absl::StrCat("Authorization: Bearer ",
                                              absl::StripAsciiWhitespace(*token))
                                     .c_str());
+  }
+  if (post != nullptr) {
+    headers = curl.slist_append(headers, "Content-Type: application/json");
+    curl.easy_setopt(easy, CURLOPT_POSTFIELDS, post->c_str());
+    curl.easy_setopt(easy, CURLOPT_POSTFIELDSIZE_LARGE,
+                     static_cast<curl_off_t>(post->size()));
   }
   curl.easy_setopt(easy, CURLOPT_URL, (options_.base_url + path).c_str());
   curl.easy_setopt(easy, CURLOPT_HTTPHEADER, headers);
@@ -202,7 +210,8 @@ absl::Status ApiClient::Perform(const std::string& path, int timeout_seconds,
   if (code != CURLE_OK)
     return absl::UnavailableError(
         absl::StrCat(options_.base_url, path, ": ", curl.easy_strerror(code)));
-  if (const long http = transfer.HttpCode(); http != 200)
+  if (const long http = transfer.HttpCode();
+      http != 200 && !(post != nullptr && (http == 201 || http == 202)))
     return FromHttp(http, transfer.body);
   return absl::OkStatus();
 }
@@ -212,6 +221,12 @@ absl::StatusOr<std::string> ApiClient::Get(const std::string& path) {
   Transfer transfer{*curl, easy_, cancelled_};
   RONDO_RETURN_IF_ERROR(Perform(path, options_.timeout_seconds, transfer));
   return std::move(transfer.body);
+}
+
+absl::Status ApiClient::Post(const std::string& path, const std::string& body) {
+  RONDO_ASSIGN_OR_RETURN(const Curl* curl, Load());
+  Transfer transfer{*curl, easy_, cancelled_};
+  return Perform(path, options_.timeout_seconds, transfer, &body);
 }
 
 absl::Status ApiClient::Watch(

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A small client of the Kubernetes API server: one GET, one watch. Enough for
-// an agent that reads its own node.
+// A small client of the Kubernetes API server: GET, watch and POST. Enough for
+// an agent that reads its own node and tells events.
 //
 // libcurl is loaded at run time (curl.h here): a node without API access, or a
 // machine without libcurl, pays nothing. Threads: an ApiClient is used by one
 // thread at a time; Cancel may be called from any thread. Failure: Unavailable
 // where the server cannot be reached or answers 429 or 5xx (try again);
-// PermissionDenied for 401 and 403; NotFound for 404; OutOfRange for 410 Gone
-// (list again); Internal for what is not HTTP. Source: Kubernetes API concepts,
-// "Efficient detection of changes".
+// PermissionDenied for 401 and 403; NotFound for 404; AlreadyExists for 409;
+// OutOfRange for 410 Gone (list again); Internal for what is not HTTP. Source:
+// Kubernetes API concepts, "Efficient detection of changes".
 
 #ifndef RONDO_KUBE_API_CLIENT_H_
 #define RONDO_KUBE_API_CLIENT_H_
@@ -57,14 +57,19 @@ class ApiClient {
       const std::string& path,
       const std::function<void(absl::string_view line)>& on_line);
 
-  // Ends a running Get or Watch within a second, and every later one at once.
+  // POSTs a JSON object.
+  absl::Status Post(const std::string& path, const std::string& body);
+
+  // Ends a running Get, Post or Watch within a second, and every later one at
+  // once.
   void Cancel() { cancelled_ = true; }
 
  private:
   struct Transfer;
   explicit ApiClient(Options options);
+  // post: the body of a POST; null for a GET.
   absl::Status Perform(const std::string& path, int timeout_seconds,
-                       Transfer& transfer);
+                       Transfer& transfer, const std::string* post = nullptr);
 
   const Options options_;
   void* easy_ = nullptr;  // CURL*

@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Lists and watch lines of the API server.
+
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+
+#include "kube/pod_watcher.h"
+
+namespace kube = rondo::kube;
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  const absl::string_view text(reinterpret_cast<const char*>(data), size);
+  if (const auto list = kube::ParsePodList(text, "rondo/"); list.ok())
+    for (const kube::Pod& pod : list->pods)
+      for (const auto& [key, value] : pod.annotations)
+        if (pod.uid.empty() || key.rfind("rondo/", 0) != 0) abort();
+  const auto event = kube::ParsePodEvent(text, "rondo/");
+  if (event.ok() && event->type != kube::PodEvent::Type::kBookmark &&
+      event->pod.uid.empty())
+    abort();
+  return 0;
+}

@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kube/pod_watcher.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/time/time.h"
+#include "base/status.h"
+#include "nlohmann/json.hpp"
+
+namespace rondo::kube {
+namespace {
+
+using nlohmann::json;
+
+absl::StatusOr<json> ParseObject(absl::string_view text) {
+  json value = json::parse(text.begin(), text.end(), nullptr,
+                           /*allow_exceptions=*/false);
+  if (!value.is_object())
+    return absl::InvalidArgumentError("the API server sent no JSON object");
+  return value;
+}
+
+std::string Text(const json& object, const char* key) {
+  const auto found = object.find(key);
+  return found != object.end() && found->is_string() ? found->get<std::string>()
+                                                     : std::string();
+}
+
+// An object's metadata; null where it has none.
+const json* Metadata(const json& object) {
+  if (!object.is_object()) return nullptr;
+  const auto found = object.find("metadata");
+  return found != object.end() && found->is_object() ? &*found : nullptr;
+}
+
+absl::StatusOr<Pod> FromJson(const json& object, absl::string_view prefix) {
+  const json* metadata = Metadata(object);
+  if (metadata == nullptr)
+    return absl::InvalidArgumentError("a Pod without metadata");
+  Pod pod{.name_space = Text(*metadata, "namespace"),
+          .name = Text(*metadata, "name"),
+          .uid = Text(*metadata, "uid"),
+          .annotations = {}};
+  if (pod.uid.empty()) return absl::InvalidArgumentError("a Pod without uid");
+  absl::Time created;
+  if (absl::ParseTime(absl::RFC3339_full, Text(*metadata, "creationTimestamp"),
+                      &created, nullptr))
+    pod.created_unix_seconds = absl::ToUnixSeconds(created);
+  const auto annotations = metadata->find("annotations");
+  if (annotations != metadata->end() && annotations->is_object())
+    for (const auto& [key, value] : annotations->items())
+      if (value.is_string() && absl::StartsWith(key, prefix))
+        pod.annotations[key] = value.get<std::string>();
+  return pod;
+}
+
+}  // namespace
+
+absl::StatusOr<PodList> ParsePodList(absl::string_view text,
+                                     absl::string_view prefix) {
+  RONDO_ASSIGN_OR_RETURN(const json object, ParseObject(text));
+  const json* metadata = Metadata(object);
+  const auto items = object.find("items");
+  // An empty list of Go is null.
+  if (metadata == nullptr || items == object.end() ||
+      !(items->is_array() || items->is_null()))
+    return absl::InvalidArgumentError("not a list of pods");
+  PodList list{.pods = {},
+               .resource_version = Text(*metadata, "resourceVersion")};
+  for (const json& item : *items) {
+    RONDO_ASSIGN_OR_RETURN(Pod pod, FromJson(item, prefix));
+    list.pods.push_back(std::move(pod));
+  }
+  return list;
+}
+
+absl::StatusOr<PodEvent> ParsePodEvent(absl::string_view line,
+                                       absl::string_view prefix) {
+  RONDO_ASSIGN_OR_RETURN(const json event, ParseObject(line));
+  const std::string type = Text(event, "type");
+  const auto object = event.find("object");
+  if (type.empty() || object == event.end() || !object->is_object())
+    return absl::InvalidArgumentError("a watch event without type or object");
+  if (type == "ERROR")  // a Status object; 410 = the version is too old
+    return absl::OutOfRangeError(
+        absl::StrCat("watch ended: ", object->dump().substr(0, 300)));
+  PodEvent result;
+  if (const json* metadata = Metadata(*object))
+    result.resource_version = Text(*metadata, "resourceVersion");
+  if (type == "BOOKMARK") {
+    result.type = PodEvent::Type::kBookmark;
+    return result;
+  }
+  if (type == "DELETED") result.type = PodEvent::Type::kDeleted;
+  RONDO_ASSIGN_OR_RETURN(result.pod, FromJson(*object, prefix));
+  return result;
+}
+
+PodWatcher::PodWatcher(std::unique_ptr<ApiClient> client, Options options,
+                       OnPods on_pods, OnError on_error)
+    : client_(std::move(client)),
+      options_(std::move(options)),
+      on_pods_(std::move(on_pods)),
+      on_error_(std::move(on_error)),
+      thread_([this] { Run(); }) {}
+
+PodWatcher::~PodWatcher() {
+  {
+    std::lock_guard lock(mutex_);
+    stop_ = true;
+  }
+  client_->Cancel();
+  stop_changed_.notify_all();
+  thread_.join();
+}
+
+void PodWatcher::Deliver() {
+  std::vector<Pod> pods;
+  for (const auto& [uid, pod] : pods_) pods.push_back(pod);
+  if (has_delivered_ && last_error_.empty() && pods == delivered_) return;
+  has_delivered_ = true;
+  last_error_.clear();
+  delivered_ = std::move(pods);
+  on_pods_(delivered_);
+}
+
+absl::Status PodWatcher::ListAndWatch() {
+  const std::string query =
+      absl::StrCat("fieldSelector=spec.nodeName%3D", options_.node_name);
+  RONDO_ASSIGN_OR_RETURN(const std::string body,
+                         client_->Get(absl::StrCat("/api/v1/pods?", query)));
+  RONDO_ASSIGN_OR_RETURN(PodList list,
+                         ParsePodList(body, options_.annotation_prefix));
+  pods_.clear();
+  for (Pod& pod : list.pods) {
+    const std::string uid = pod.uid;
+    pods_[uid] = std::move(pod);
+  }
+  Deliver();
+  absl::Status bad_event;
+  const absl::Status watched = client_->Watch(
+      absl::StrCat("/api/v1/pods?watch=1&allowWatchBookmarks=true&", query,
+                   "&resourceVersion=", list.resource_version),
+      [&](absl::string_view line) {
+        if (line.empty()) return;
+        auto event = ParsePodEvent(line, options_.annotation_prefix);
+        if (!event.ok()) {
+          bad_event = event.status();
+          return;
+        }
+        if (event->type == PodEvent::Type::kBookmark) return;
+        if (event->type == PodEvent::Type::kDeleted)
+          pods_.erase(event->pod.uid);
+        else
+          pods_[event->pod.uid] = event->pod;
+        Deliver();
+      });
+  RONDO_RETURN_IF_ERROR(watched);
+  return bad_event;
+}
+
+void PodWatcher::Run() {
+  std::chrono::milliseconds pause = options_.first_pause;
+  while (true) {
+    const auto start = std::chrono::steady_clock::now();
+    const absl::Status status = ListAndWatch();
+    std::unique_lock lock(mutex_);
+    if (stop_) return;
+    // The server ends a watch every few minutes and tells an old one to start
+    // again: neither is an error, and after a good watch there is no pause, in
+    // which an edit would go unseen.
+    if (status.ok() || absl::IsOutOfRange(status)) {
+      pause = options_.first_pause;
+      if (std::chrono::steady_clock::now() - start > pause) continue;
+    } else if (std::string text(status.message()); text != last_error_) {
+      last_error_ = std::move(text);
+      on_error_(status);
+    }
+    if (stop_changed_.wait_for(lock, pause, [this] { return stop_; })) return;
+    if (!status.ok()) pause = std::min(pause * 2, options_.longest_pause);
+  }
+}
+
+}  // namespace rondo::kube

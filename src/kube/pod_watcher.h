@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Follows the pods of one node on the API server: a list, then a watch. Has a
+// thread of its own; calls back from that thread.
+//
+// Failure: never gives up. Each error is reported once per change of text by
+// on_error and tried again after a pause (1 s, doubling to 30 s); the pods last
+// delivered stay true as far as is known.
+
+#ifndef RONDO_KUBE_POD_WATCHER_H_
+#define RONDO_KUBE_POD_WATCHER_H_
+
+#include <chrono>
+#include <condition_variable>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "kube/api_client.h"
+#include "kube/pod.h"
+
+namespace rondo::kube {
+
+struct PodList {
+  std::vector<Pod> pods;
+  std::string resource_version;
+};
+
+// The JSON of a PodList, with the annotations whose keys start with prefix.
+// InvalidArgument where it is not one.
+absl::StatusOr<PodList> ParsePodList(absl::string_view json,
+                                     absl::string_view prefix);
+
+struct PodEvent {
+  enum class Type { kChanged, kDeleted, kBookmark };
+  Type type = Type::kChanged;
+  Pod pod;
+  std::string resource_version;
+};
+
+// One line of a watch. OutOfRange where the server says that the watch is too
+// old; InvalidArgument where it is no event.
+absl::StatusOr<PodEvent> ParsePodEvent(absl::string_view line,
+                                       absl::string_view prefix);
+
+class PodWatcher {
+ public:
+  struct Options {
+    std::string node_name;
+    std::string annotation_prefix;
+    std::chrono::milliseconds first_pause{1000};
+    std::chrono::milliseconds longest_pause{30'000};
+  };
+  // All pods of the node, after the first list and after each change of what
+  // Pod holds; most of a pod's life changes nothing of it.
+  using OnPods = std::function<void(const std::vector<Pod>&)>;
+  using OnError = std::function<void(const absl::Status&)>;
+
+  PodWatcher(std::unique_ptr<ApiClient> client, Options options, OnPods on_pods,
+             OnError on_error);
+  ~PodWatcher();
+
+ private:
+  void Run();
+  absl::Status ListAndWatch();
+  void Deliver();
+
+  const std::unique_ptr<ApiClient> client_;
+  const Options options_;
+  const OnPods on_pods_;
+  const OnError on_error_;
+  std::map<std::string, Pod> pods_;  // by uid
+  std::vector<Pod> delivered_;
+  bool has_delivered_ = false;
+  std::string last_error_;
+
+  std::mutex mutex_;
+  std::condition_variable stop_changed_;
+  bool stop_ = false;  // guarded by mutex_
+  std::thread thread_;
+};
+
+}  // namespace rondo::kube
+
+#endif  // RONDO_KUBE_POD_WATCHER_H_

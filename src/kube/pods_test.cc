@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Pods and events on the API server.
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "kube/event_writer.h"
+#include "kube/pod_watcher.h"
+#include "kube/test_api_server.h"
+
+namespace rondo::kube {
+namespace {
+
+using std::chrono::milliseconds;
+using testing::ElementsAre;
+using testing::IsEmpty;
+using testing::Pair;
+using testing::SizeIs;
+
+TEST(ParsePodList, TakesWhatWasAskedFor) {
+  const auto list = ParsePodList(
+      R"({"metadata":{"resourceVersion":"7"},"items":[{"metadata":{
+          "name":"a","namespace":"n","uid":"u",
+          "creationTimestamp":"1970-01-01T00:01:00Z",
+          "annotations":{"rondo/weight":"3","other":"x","rondo/limit":1}}}]})",
+      "rondo/");
+  ASSERT_TRUE(list.ok()) << list.status();
+  EXPECT_EQ(list->resource_version, "7");
+  ASSERT_THAT(list->pods, SizeIs(1));
+  const Pod& pod = list->pods[0];
+  EXPECT_EQ(pod.name_space, "n");
+  EXPECT_EQ(pod.name, "a");
+  EXPECT_EQ(pod.uid, "u");
+  EXPECT_EQ(pod.created_unix_seconds, 60);
+  EXPECT_THAT(pod.annotations, ElementsAre(Pair("rondo/weight", "3")));
+  EXPECT_THAT(ParsePodList(R"({"metadata":{},"items":null})", "")->pods,
+              IsEmpty());
+}
+
+TEST(ParsePodList, RefusesWhatIsNotOne) {
+  for (const char* text :
+       {"", "[]", "{}", R"({"metadata":{}})", R"({"metadata":{},"items":{}})",
+        R"({"metadata":{},"items":[1]})",
+        R"({"metadata":{},"items":[{"metadata":{"name":"a"}}]})"})
+    EXPECT_TRUE(absl::IsInvalidArgument(ParsePodList(text, "").status()))
+        << text;
+}
+
+TEST(ParsePodEvent, KnowsTheKinds) {
+  const std::string pod = R"({"metadata":{"uid":"u"}})";
+  const auto parse = [&](const std::string& type, const std::string& object) {
+    return ParsePodEvent(
+        absl::StrCat(R"({"type":")", type, R"(","object":)", object, "}"), "");
+  };
+  EXPECT_EQ(parse("ADDED", pod)->type, PodEvent::Type::kChanged);
+  EXPECT_EQ(parse("MODIFIED", pod)->type, PodEvent::Type::kChanged);
+  EXPECT_EQ(parse("DELETED", pod)->type, PodEvent::Type::kDeleted);
+  EXPECT_EQ(parse("BOOKMARK", R"({"metadata":{"resourceVersion":"8"}})")
+                ->resource_version,
+            "8");
+  EXPECT_TRUE(absl::IsOutOfRange(parse("ERROR", R"({"code":410})").status()));
+  EXPECT_TRUE(absl::IsInvalidArgument(parse("ADDED", "{}").status()));
+  EXPECT_TRUE(absl::IsInvalidArgument(parse("", pod).status()));
+}
+
+PodWarning Warning(const std::string& message) {
+  return {.name_space = "default",
+          .pod = "a",
+          .uid = "u",
+          .reason = "Why",
+          .message = message};
+}
+
+TEST(EventJson, HasANameForWhatItSays) {
+  const auto name = [](const PodWarning& warning, int64_t time) {
+    return nlohmann::json::parse(
+               EventJson(warning, "n1", time))["metadata"]["name"]
+        .get<std::string>();
+  };
+  EXPECT_EQ(name(Warning("x"), 1), name(Warning("x"), 2));
+  EXPECT_NE(name(Warning("x"), 1), name(Warning("y"), 1));
+  const auto event =
+      nlohmann::json::parse(EventJson(Warning("\xff"), "n1", 60));
+  EXPECT_EQ(event["firstTimestamp"], "1970-01-01T00:01:00Z");
+  EXPECT_EQ(event["metadata"]["namespace"], "default");
+}
+
+class EventWriterTest : public testing::Test {
+ protected:
+  void Start() {
+    writer_.emplace(
+        *ApiClient::Create(
+            {.base_url = server_.url(), .token_file = "", .ca_file = ""}),
+        EventWriter::Options{.node_name = "n1",
+                             .first_pause = milliseconds(1),
+                             .longest_pause = milliseconds(4),
+                             .attempts = 100'000},
+        [this](const absl::Status& status) {
+          std::lock_guard lock(mutex_);
+          error_ = status;
+          changed_.notify_all();
+        });
+  }
+  absl::Status NextError() {
+    std::unique_lock lock(mutex_);
+    changed_.wait_for(lock, std::chrono::seconds(10),
+                      [this] { return !error_.ok(); });
+    return error_;
+  }
+
+  TestApiServer server_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  absl::Status error_;
+  std::optional<EventWriter> writer_;
+};
+
+TEST_F(EventWriterTest, WritesInOrderAndWaitsForTheServer) {
+  server_.Fail(503);
+  Start();
+  writer_->Add(Warning("one"));
+  writer_->Add(Warning("two"));
+  server_.Fail(0);
+  EXPECT_EQ((*server_.NextEvent())["message"], "one");
+  EXPECT_EQ((*server_.NextEvent())["message"], "two");
+}
+
+TEST_F(EventWriterTest, TellsOfAServerThatRefusesAndGoesOn) {
+  server_.Fail(403);
+  Start();
+  writer_->Add(Warning("one"));
+  EXPECT_TRUE(absl::IsPermissionDenied(NextError()));
+  server_.Fail(409);  // it is there already
+  writer_->Add(Warning("two"));
+  server_.Fail(0);
+  writer_->Add(Warning("three"));
+  std::string message;
+  while (message != "three") {
+    const auto event = server_.NextEvent();
+    ASSERT_TRUE(event);
+    message = (*event)["message"];
+    EXPECT_NE(message, "one");
+  }
+}
+
+}  // namespace
+}  // namespace rondo::kube
