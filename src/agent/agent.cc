@@ -40,15 +40,38 @@ std::string OrEmpty(std::optional<std::string> value) {
   return value ? *std::move(value) : "";
 }
 
-deviceplugin::ManagerOptions ManagerOptions(const Options& options,
-                                            const config::Getenv& getenv) {
+// Of the options, else of the cluster that the agent runs in.
+absl::StatusOr<kube::ApiClient::Options> ApiServer(
+    const Options& options, const config::Getenv& getenv) {
+  if (!options.api_server.empty())
+    return kube::ApiClient::Options{
+        .base_url = options.api_server, .token_file = "", .ca_file = ""};
+  std::map<std::string, std::string> values;  // InCluster wants char*
+  return kube::ApiClient::InCluster([&](const char* name) {
+    values[name] = OrEmpty(getenv(name));
+    return values[name].c_str();
+  });
+}
+
+PodFeed::Options PodOptions(const Options& options,
+                            const config::Getenv& getenv) {
+  return {.kubelet = {.pod_resources_socket = options.pod_resources_socket,
+                      .pods_api_socket = options.pods_api_socket},
+          .api_server = ApiServer(options, getenv),
+          .node_name = options.node_name};
+}
+
+deviceplugin::ManagerOptions ManagerOptions(
+    const Options& options, const config::Getenv& getenv,
+    std::function<void(const std::vector<std::string>&)> on_allocate) {
   return {.socket_dir = options.device_plugin_dir,
           .cdi_dir = options.cdi_dir,
           .slot_dir = options.state_dir,
           .root = options.root,
           .disable_health_checks = OrEmpty(getenv("DP_DISABLE_HEALTHCHECKS")),
           .enable_health_checks = OrEmpty(getenv("DP_ENABLE_HEALTHCHECKS")),
-          .recovery_quiet = options.recovery_quiet};
+          .recovery_quiet = options.recovery_quiet,
+          .on_allocate = std::move(on_allocate)};
 }
 
 // Who writes a file in place empties it first, and an empty config is a valid
@@ -62,9 +85,17 @@ class Agent::Impl {
   Impl(Options options, config::Getenv getenv, Gpus::Open open_nvml)
       : options_(std::move(options)),
         getenv_(std::move(getenv)),
-        sharing_(loop_, rm::RealSystem(), options_.state_dir,
-                 PathUnder(options_.root, "/dev")),
-        gpus_(loop_, ManagerOptions(options_, getenv_), std::move(open_nvml),
+        sharing_(loop_, rm::RealSystem(),
+                 {.folder = options_.state_dir,
+                  .dev_dir = PathUnder(options_.root, "/dev"),
+                  .pods = PodOptions(options_, getenv_)}),
+        gpus_(loop_,
+              ManagerOptions(options_, getenv_,
+                             [this](const std::vector<std::string>& ids) {
+                               loop_.Post(
+                                   [this, ids] { sharing_.OnAllocated(ids); });
+                             }),
+              std::move(open_nvml),
               [this](const auto& slots) { sharing_.SetGroups(slots); }),
         keeper_(options_.overrides, getenv_, options_.state_dir,
                 [this](const config::Plan& plan) { return Apply(plan); }) {}
@@ -182,11 +213,7 @@ bool Agent::Impl::WatchLabel() {
   if (options_.node_name.empty() || options_.config_dir.empty() ||
       !options_.config_file.empty())
     return false;
-  auto cluster = kube::ApiClient::InCluster([this](const char* name) {
-    static std::map<std::string, std::string> values;  // InCluster wants char*
-    values[name] = OrEmpty(getenv_(name));
-    return values[name].c_str();
-  });
+  const auto cluster = ApiServer(options_, getenv_);
   absl::StatusOr<std::unique_ptr<kube::ApiClient>> client =
       cluster.ok() ? kube::ApiClient::Create(*cluster) : cluster.status();
   if (!client.ok()) {

@@ -116,6 +116,13 @@ ParsedOptions ParseOptions(int argc, char** argv,
       "address of /metrics, /healthz, /readyz and /api; empty = none");
   own("--device-plugin-dir", "RONDO_DEVICE_PLUGIN_DIR",
       options.device_plugin_dir, "kubelet's folder of plugin sockets");
+  own("--pod-resources-socket", "RONDO_POD_RESOURCES_SOCKET",
+      options.pod_resources_socket,
+      "where kubelet tells which pod holds which device");
+  own("--pods-api-socket", "RONDO_PODS_API_SOCKET", options.pods_api_socket,
+      "where kubelet tells the annotations of pods (Kubernetes 1.37)");
+  own("--api-server", "RONDO_API_SERVER", options.api_server,
+      "its address, such as that of kubectl proxy; empty = the cluster's");
   own("--cdi-dir", "RONDO_CDI_DIR", options.cdi_dir,
       "where CDI specifications are written");
   own("--state-dir", "RONDO_STATE_DIR", options.state_dir,

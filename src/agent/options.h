@@ -35,6 +35,12 @@ struct Options {
   // Empty: no HTTP.
   std::string listen = ":9400";
   std::string device_plugin_dir = "/var/lib/kubelet/device-plugins";
+  std::string pod_resources_socket =
+      "/var/lib/kubelet/pod-resources/kubelet.sock";
+  std::string pods_api_socket = "/var/lib/kubelet/pods-api/pods-api.sock";
+  // "http://127.0.0.1:8001"; empty: the cluster's own, with the pod's service
+  // account.
+  std::string api_server;
   std::string cdi_dir = "/var/run/cdi";
   // Remembers the last good config across restarts. Empty: does not.
   std::string state_dir = "/run/rondo";

@@ -17,7 +17,7 @@
 namespace rondo::agent {
 namespace {
 
-constexpr uint64_t kMiB = 1 << 20;
+constexpr char kAnnotationReason[] = "RondoAnnotationInvalid";
 constexpr rlim_t kDescriptors = 65536;
 
 // How many slots can be kept: each is a descriptor, and so is each process that
@@ -33,51 +33,28 @@ size_t MostSlots() {
   return std::min(limit.rlim_cur, kDescriptors) / 4;
 }
 
-std::optional<uint64_t> LimitOf(const config::RondoOptions& options,
-                                const deviceplugin::SlotGroup& group) {
-  if (options.slot_memory_bytes) return options.slot_memory_bytes;
-  if (!group.usable_bytes) return std::nullopt;
-  // Of a device that is no longer shared, pods may still hold slots.
-  const uint64_t shares = group.replicas > 0
-                              ? static_cast<uint64_t>(group.replicas)
-                              : std::max<uint64_t>(group.numbers.size(), 1);
-  return *group.usable_bytes / shares / kMiB * kMiB;
+std::map<std::string, uint64_t> GpuBytes(
+    const std::vector<deviceplugin::SlotGroup>& groups) {
+  std::map<std::string, uint64_t> bytes;
+  for (const deviceplugin::SlotGroup& group : groups)
+    if (group.usable_bytes) bytes[group.uuid] = *group.usable_bytes;
+  return bytes;
+}
+
+bool SameRequest(const share::SlotSpec& a, const share::SlotSpec& b) {
+  return a.limit_bytes == b.limit_bytes && a.tenant == b.tenant;
 }
 
 }  // namespace
 
-share::ShareConfig MakeShareConfig(
-    const config::RondoOptions& options,
-    const std::vector<deviceplugin::SlotGroup>& groups) {
-  share::ShareConfig config;
-  config.period = options.period;
-  config.turn = options.turn;
-  for (const deviceplugin::SlotGroup& group : groups) {
-    share::SlotSpec spec;
-    spec.gpu_uuid = group.uuid;
-    spec.limit_bytes = LimitOf(options, group);
-    spec.memory = options.memory;
-    spec.on_agent_loss = options.on_agent_loss;
-    for (const uint32_t number : group.numbers) {
-      spec.replica = static_cast<int>(number);
-      config.slots.push_back(spec);
-    }
-  }
-  return config;
-}
-
-Sharing::Sharing(EventLoop& loop, rm::System& system, std::string folder,
-                 std::string dev_dir)
-    : loop_(loop),
-      system_(system),
-      folder_(std::move(folder)),
-      dev_dir_(std::move(dev_dir)) {}
+Sharing::Sharing(EventLoop& loop, rm::System& system, SharingOptions options)
+    : loop_(loop), system_(system), options_(std::move(options)) {}
 
 Sharing::~Sharing() = default;
 
 absl::Status Sharing::Install() const {
   const std::string library =
-      absl::StrCat(folder_, "/", deviceplugin::kLibraryFolder);
+      absl::StrCat(options_.folder, "/", deviceplugin::kLibraryFolder);
   RONDO_RETURN_IF_ERROR(share::InstallShim(library));
   // Pods may have the present file mounted: it is written only where there is
   // none.
@@ -92,15 +69,16 @@ absl::Status Sharing::Install() const {
 void Sharing::Prepare(const config::RondoOptions& options) {
   const bool injects = options.injection != config::Injection::kNone;
   installed_ = absl::OkStatus();
-  if (folder_.empty()) {
+  if (options_.folder.empty()) {
     wanted_ = injects;
     if (injects)
       installed_ = absl::FailedPreconditionError(
           "no state folder (--state-dir): nothing is put into pods");
     return;
   }
-  const std::string library = absl::StrCat(
-      folder_, "/", deviceplugin::kLibraryFolder, "/", share::kShimName);
+  const std::string library =
+      absl::StrCat(options_.folder, "/", deviceplugin::kLibraryFolder, "/",
+                   share::kShimName);
   wanted_ = injects || access(library.c_str(), F_OK) == 0;
   if (wanted_) installed_ = Install();
 }
@@ -108,15 +86,94 @@ void Sharing::Prepare(const config::RondoOptions& options) {
 absl::Status Sharing::Start() {
   if (share_ != nullptr) return absl::OkStatus();
   RONDO_ASSIGN_OR_RETURN(
-      share_, share::Share::Create(loop_, RealClock(), system_,
-                                   {.run_dir = folder_, .dev_dir = dev_dir_}));
-  feed_ = std::make_unique<ActivityFeed>(loop_, system_, dev_dir_, *share_);
+      share_, share::Share::Create(
+                  loop_, RealClock(), system_,
+                  {.run_dir = options_.folder, .dev_dir = options_.dev_dir}));
+  feed_ =
+      std::make_unique<ActivityFeed>(loop_, system_, options_.dev_dir, *share_);
+  StartPods();
   return absl::OkStatus();
+}
+
+void Sharing::StartPods() {
+  const PodFeed::Options& pods = options_.pods;
+  if (pods.api_server.ok()) {
+    auto client = kube::ApiClient::Create(*pods.api_server);
+    if (client.ok())
+      events_ = std::make_unique<kube::EventWriter>(
+          *std::move(client),
+          kube::EventWriter::Options{.node_name = pods.node_name},
+          [](const absl::Status& status) {
+            LogWarning("pods: an event cannot be written: ", status.message());
+          });
+  }
+  pod_feed_ = std::make_unique<PodFeed>(
+      pods, [this, alive = std::weak_ptr<bool>(alive_)](const PodReport& news) {
+        loop_.Post([this, alive, news] {
+          if (!alive.expired()) OnPods(news);
+        });
+      });
+}
+
+void Sharing::OnPods(const PodReport& report) {
+  // What is not known any more stays in force: a slot changes hands only by an
+  // Allocate, and that is seen here.
+  if (report.holders) book_.SetHolders(*report.holders, report.number);
+  if (report.source != metrics::PodSource::kNone) book_.SetPods(report.pods);
+  report_ = report;
+  FollowPods();
+}
+
+void Sharing::OnAllocated(const std::vector<std::string>& slots) {
+  if (pod_feed_ == nullptr) return;
+  book_.OnAllocated(slots, pod_feed_->Poke());
+  FollowPods();
+}
+
+void Sharing::FollowPods() {
+  SlotPlan plan = Plan();
+  for (size_t i = 0; i < plan.config.slots.size(); ++i) {
+    const share::SlotSpec& spec = plan.config.slots[i];
+    if (i < plan_.config.slots.size() &&
+        SameRequest(spec, plan_.config.slots[i]))
+      continue;
+    // A slot that has no socket is not kept, and its problem is told.
+    share_->SetTenant(spec.id(), spec.tenant, spec.limit_bytes).IgnoreError();
+  }
+  plan_ = std::move(plan);
+  Tell(plan_.problems);
+}
+
+void Sharing::Tell(const std::vector<PodProblem>& problems) {
+  const std::set<std::string> uids = book_.uids();
+  std::erase_if(told_, [&](const auto& told) {
+    return !uids.contains(std::get<0>(told));
+  });
+  for (const PodProblem& problem : problems) {
+    const AnnotationProblem& annotation = problem.annotation;
+    if (!told_.emplace(problem.uid, annotation.key, annotation.value).second)
+      continue;
+    LogWarning("pod ", problem.name_space, "/", problem.pod, ": ",
+               annotation.message);
+    if (events_ != nullptr)
+      events_->Add({.name_space = problem.name_space,
+                    .pod = problem.pod,
+                    .uid = problem.uid,
+                    .reason = kAnnotationReason,
+                    .message = annotation.message});
+  }
+}
+
+SlotPlan Sharing::Plan() const {
+  share::ShareConfig defaults = MakeShareConfig(rondo_, groups_);
+  if (const size_t most = MostSlots(); defaults.slots.size() > most)
+    defaults.slots.resize(most);
+  return PlanSlots(std::move(defaults), GpuBytes(groups_), book_);
 }
 
 void Sharing::Apply(const config::RondoOptions& options,
                     const std::vector<deviceplugin::SlotGroup>& groups) {
-  options_ = options;
+  rondo_ = options;
   groups_ = groups;
   Configure();
 }
@@ -134,17 +191,21 @@ void Sharing::Configure() {
   }
   absl::Status status = installed_;
   // Where there are slots there is a driver: it is opened once, at the start.
-  if (!folder_.empty() && (share_ != nullptr || !groups_.empty())) {
+  if (!options_.folder.empty() && (share_ != nullptr || !groups_.empty())) {
     const absl::Status started = Start();
     status.Update(started);
-    share::ShareConfig config = MakeShareConfig(options_, groups_);
-    if (const size_t most = MostSlots(); config.slots.size() > most) {
-      status.Update(absl::ResourceExhaustedError(
-          absl::StrCat(config.slots.size(), " slots: only the first ", most,
-                       " are kept, the others have no limit")));
-      config.slots.resize(most);
+    plan_ = Plan();
+    size_t slots = 0;
+    for (const deviceplugin::SlotGroup& group : groups_)
+      slots += group.numbers.size();
+    if (slots > plan_.config.slots.size())
+      status.Update(absl::ResourceExhaustedError(absl::StrCat(
+          slots, " slots: only the first ", plan_.config.slots.size(),
+          " are kept, the others have no limit")));
+    if (started.ok()) {
+      status.Update(share_->Configure(plan_.config));
+      Tell(plan_.problems);
     }
-    if (started.ok()) status.Update(share_->Configure(config));
   }
   Report(status);
 }
@@ -162,7 +223,20 @@ void Sharing::Report(const absl::Status& status) {
 void Sharing::Describe(metrics::NodeView& view) const {
   view.sharing.on = wanted_;
   view.sharing.problem = problem_;
-  if (share_ != nullptr) view.sharing.stats = share_->Snapshot();
+  if (share_ == nullptr) return;
+  view.sharing.stats = share_->Snapshot();
+  metrics::PodsView& pods = view.sharing.pods;
+  pods.holders_known = report_.holders.has_value();
+  pods.holders_problem = report_.holders_problem;
+  pods.source = report_.source;
+  pods.source_problem = report_.pods_problem;
+  pods.slots = plan_.owners;
+  for (const PodProblem& problem : plan_.problems)
+    pods.invalid.push_back({.name_space = problem.name_space,
+                            .pod = problem.pod,
+                            .key = problem.annotation.key,
+                            .value = problem.annotation.value,
+                            .message = problem.annotation.message});
 }
 
 }  // namespace rondo::agent

@@ -9,6 +9,10 @@
 // folder: pods started under such a config follow every later one, also one
 // that says `memory: off`, and also after a restart of the agent.
 //
+// Pods' annotations change what the config gives a slot (agent/slot_plan.h);
+// those that cannot be used are told in the log and, where there is an API
+// server, as events of the pod.
+//
 // Threads: all on the loop's thread. Failure: never one of the caller's. The
 // device plugin goes on; what is wrong is logged once and shown in the view.
 
@@ -16,32 +20,34 @@
 #define RONDO_AGENT_SHARING_H_
 
 #include <memory>
+#include <set>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "agent/activity_feed.h"
+#include "agent/pod_feed.h"
+#include "agent/slot_plan.h"
 #include "base/event_loop.h"
 #include "config/plan.h"
 #include "deviceplugin/manager.h"
+#include "kube/event_writer.h"
 #include "metrics/node_view.h"
 #include "rm/system.h"
 #include "share/share.h"
 
 namespace rondo::agent {
 
-// What the plan makes of the slots. A slot's limit is slotMemory or, with
-// `auto`, what programs can have of the device's memory divided by its
-// replicas, in whole MiB; none where the device's memory is not known.
-share::ShareConfig MakeShareConfig(
-    const config::RondoOptions& options,
-    const std::vector<deviceplugin::SlotGroup>& groups);
+struct SharingOptions {
+  std::string folder;  // ManagerOptions::slot_dir; empty: nothing is shared
+  std::string dev_dir;
+  PodFeed::Options pods;
+};
 
 class Sharing {
  public:
-  // folder: ManagerOptions::slot_dir. Empty: nothing is shared.
   // system must outlive the object.
-  Sharing(EventLoop& loop, rm::System& system, std::string folder,
-          std::string dev_dir);
+  Sharing(EventLoop& loop, rm::System& system, SharingOptions options);
   ~Sharing();
   Sharing(const Sharing&) = delete;
   Sharing& operator=(const Sharing&) = delete;
@@ -54,26 +60,43 @@ class Sharing {
              const std::vector<deviceplugin::SlotGroup>& groups);
   // The slots changed while the plan stayed.
   void SetGroups(const std::vector<deviceplugin::SlotGroup>& groups);
+  // Slots were handed to a container: whatever pod held them before, its
+  // settings are gone at once.
+  void OnAllocated(const std::vector<std::string>& slots);
 
   void Describe(metrics::NodeView& view) const;
 
  private:
   absl::Status Install() const;
   absl::Status Start();
+  void StartPods();
   void Configure();
+  SlotPlan Plan() const;
+  void OnPods(const PodReport& report);
+  // Puts what pods ask for in force where it differs.
+  void FollowPods();
+  void Tell(const std::vector<PodProblem>& problems);
   void Report(const absl::Status& status);
 
   EventLoop& loop_;
   rm::System& system_;
-  const std::string folder_;
-  const std::string dev_dir_;
+  const SharingOptions options_;
   bool wanted_ = false;
   absl::Status installed_;
   std::string problem_;
-  config::RondoOptions options_;
+  config::RondoOptions rondo_;
   std::vector<deviceplugin::SlotGroup> groups_;
   std::unique_ptr<share::Share> share_;
   std::unique_ptr<ActivityFeed> feed_;  // before share_ at the end
+
+  PodBook book_;
+  PodReport report_;  // the last one
+  SlotPlan plan_;     // in force
+  std::set<std::tuple<std::string, std::string, std::string>> told_;
+  // Tasks posted by threads look whether this is still there.
+  const std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
+  std::unique_ptr<kube::EventWriter> events_;  // null: no API server
+  std::unique_ptr<PodFeed> pod_feed_;          // null until there are slots
 };
 
 }  // namespace rondo::agent

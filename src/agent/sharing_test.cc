@@ -3,8 +3,6 @@
 // A pod's way through the agent: the slots that a config makes; then programs
 // started with what Allocate answered, on the simulated kernel driver.
 
-#include "agent/sharing.h"
-
 #include <signal.h>
 #include <unistd.h>
 
@@ -12,7 +10,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "agent/test_agent.h"
+#include "agent/test_pod.h"
 #include "base/clock.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -32,109 +30,8 @@ using testing::Le;
 using testing::Not;
 using testing::Pair;
 
-constexpr char kGpu[] = "nvidia.com/gpu";
 constexpr uint64_t kMiB = 1 << 20;
 constexpr uint64_t kGiB = 1 << 30;
-
-TEST(MakeShareConfig, AutoDividesWhatIsUsableInWholeMebibytes) {
-  const std::vector<deviceplugin::SlotGroup> groups = {
-      {"GPU-a", 10 * kGiB, 3, {0, 1, 2}},
-      {"GPU-b", std::nullopt, 2, {0, 1}},
-      // No longer shared, but pods still hold two slots.
-      {"GPU-c", 10 * kGiB, 0, {1, 5}}};
-  config::RondoOptions options;
-  options.memory = config::MemoryMode::kEnforce;
-  options.on_agent_loss = config::OnAgentLoss::kOpen;
-  options.turn = std::chrono::seconds(2);
-  const share::ShareConfig config = MakeShareConfig(options, groups);
-  EXPECT_EQ(config.turn, std::chrono::seconds(2));
-  ASSERT_EQ(config.slots.size(), 7u);
-  EXPECT_EQ(config.slots[2].id(), "GPU-a::2");
-  EXPECT_EQ(config.slots[2].limit_bytes, 3413 * kMiB);
-  EXPECT_EQ(config.slots[2].memory, config::MemoryMode::kEnforce);
-  EXPECT_EQ(config.slots[2].on_agent_loss, config::OnAgentLoss::kOpen);
-  EXPECT_EQ(config.slots[3].limit_bytes, std::nullopt) << "not known";
-  EXPECT_EQ(config.slots[6].id(), "GPU-c::5");
-  EXPECT_EQ(config.slots[6].limit_bytes, 5 * kGiB);
-  options.slot_memory_bytes = 2 * kGiB;
-  for (const share::SlotSpec& slot : MakeShareConfig(options, groups).slots)
-    EXPECT_EQ(slot.limit_bytes, 2 * kGiB);
-}
-
-class PodTest : public AgentTest {
- protected:
-  void SetUp() override {
-    AgentTest::SetUp();
-    auto driver = sim::driver::NodeDriver::Start(node_->dir());
-    ASSERT_TRUE(driver.ok()) << driver.status();
-    driver_ = *std::move(driver);
-    for (const auto& [name, value] : sim::driver::Environment(*node_, "", ""))
-      if (name != "LD_LIBRARY_PATH")
-        environment_.push_back(absl::StrCat(name, "=", value));
-  }
-
-  void Config(absl::string_view rondo) {
-    Write("config", absl::StrCat("sharing: {timeSlicing: {resources: [{name: "
-                                 "gpu, replicas: 4}]}}\n",
-                                 rondo));
-  }
-  void StartAgent() { Start({"--config-file=" + Path("config")}); }
-
-  demo::Grant Admit(const std::string& pod) {
-    EXPECT_TRUE(kubelet_.WaitForAllocatable(kGpu, 8));
-    const demo::Admission admission = kubelet_.Admit(pod, {{{kGpu, 1}}});
-    EXPECT_EQ(admission.grants.size(), 1u) << admission.message;
-    return admission.grants.empty() ? demo::Grant() : admission.grants[0];
-  }
-
-  // Where a path of the container lies on the host.
-  static std::string OnHost(const demo::Grant& grant, const std::string& path) {
-    for (const auto& [container, host] : grant.mounts)
-      if (path == container || absl::StartsWith(path, container + "/"))
-        return host + path.substr(container.size());
-    ADD_FAILURE() << path << " is not mounted";
-    return "";
-  }
-  static std::string Folder(const demo::Grant& grant) {
-    std::string folder = grant.device_ids.at(0);
-    folder.replace(folder.find("::"), 2, "-");
-    return folder;
-  }
-
-  // A program in the container of the grant. There are no containers here: it
-  // finds what would be mounted at the host's paths.
-  std::unique_ptr<Tenant> Run(const demo::Grant& grant,
-                              const std::string& options) {
-    const std::string slot = OnHost(grant, "/run/rondo/" + Folder(grant));
-    return std::make_unique<Tenant>(
-        TENANT, *node_, options, OnHost(grant, grant.envs.at("LD_PRELOAD")),
-        std::vector<std::string>{
-            "RONDO_SLOTS=" + grant.envs.at("RONDO_SLOTS"),
-            "RONDO_RUN_DIR=" + slot.substr(0, slot.rfind('/')),
-            "CUDA_VISIBLE_DEVICES=" + grant.envs.at("NVIDIA_VISIBLE_DEVICES")});
-  }
-
-  json Sharing() {
-    const std::string answer = Get("/api/v1/node");
-    const size_t body = answer.find('{');
-    if (body == std::string::npos) return json::object();
-    return json::parse(answer.substr(body), nullptr, false)["sharing"];
-  }
-  // The slot of the grant once it is as wanted, or as it is at the deadline.
-  json Slot(const demo::Grant& grant,
-            const std::function<bool(const json&)>& wanted) {
-    const MonotonicTime end = RealClock().Now() + std::chrono::seconds(20);
-    json found = json::object();
-    do {
-      const json sharing = Sharing();
-      for (const json& slot : sharing.value("slots", json::array()))
-        if (slot["slot"] == grant.device_ids.at(0)) found = slot;
-    } while ((found.empty() || !wanted(found)) && RealClock().Now() < end);
-    return found;
-  }
-
-  std::unique_ptr<sim::driver::NodeDriver> driver_;
-};
 
 TEST_F(PodTest, ALimitIsKeptAndShown) {
   Config("rondo: {memory: enforce, slotMemory: 2Gi, injection: env}\n");

@@ -291,8 +291,8 @@ class Manager::Impl {
         healthy.push_back(health_.UnhealthyReason(device.uuid).empty());
       const std::shared_ptr<const View> view(
           new View(MakeView(state.resource, healthy, state.retired.devices())));
-      deviceplugin::Snapshot snapshot{view, settings_, links_.scores(),
-                                      policy_};
+      deviceplugin::Snapshot snapshot{view, settings_, links_.scores(), policy_,
+                                      options_.on_allocate};
       {
         std::lock_guard<std::mutex> lock(mutex_);
         state.view = view;

@@ -67,6 +67,10 @@ struct ManagerOptions {
   // this long, then until no pod holds them: kubelet may be in the middle of
   // allocating one, and crashes if it vanishes under its hands.
   std::chrono::milliseconds retire_min{10000};
+  // Called with the ids of a container's allocation before kubelet gets the
+  // answer, and so before the container starts. On one of gRPC's threads: it
+  // may only post. Optional.
+  std::function<void(const std::vector<std::string>& ids)> on_allocate;
   // Who holds what. Default: kubelet's checkpoint in socket_dir.
   std::function<absl::StatusOr<HeldDevices>()> held_devices;
 };

@@ -240,6 +240,7 @@ class PluginServer::Service : public Callbacks {
           *snapshot.view, *snapshot.settings, ids, RandomUuid());
       status = answer.status();
       if (!status.ok()) break;
+      if (snapshot.on_allocate) snapshot.on_allocate(ids);
       Fill(*answer, *response->add_container_responses());
       allocated += ids.size();
     }

@@ -11,6 +11,8 @@
 
 #include <functional>
 #include <memory>
+#include <string>
+#include <vector>
 
 #include "base/unique_fd.h"
 #include "config/plan.h"
@@ -27,6 +29,8 @@ struct Snapshot {
   std::shared_ptr<const AllocateSettings> settings;
   std::shared_ptr<const LinkScores> links;
   config::AllocationPolicy policy = config::AllocationPolicy::kDistributed;
+  // Optional; see ManagerOptions.
+  std::function<void(const std::vector<std::string>&)> on_allocate;
 };
 
 class PluginServer {

@@ -89,7 +89,34 @@ Json GpuJson(const GpuView& view) {
   return json;
 }
 
-Json SlotJson(const share::SlotStats& slot) {
+Json PodJson(const PodsView& pods, const std::string& slot) {
+  const auto pod = pods.slots.find(slot);
+  if (pod == pods.slots.end()) return nullptr;
+  return {{"namespace", pod->second.name_space},
+          {"name", pod->second.name},
+          {"uid", TextOrNull(pod->second.uid)},
+          {"container", pod->second.container}};
+}
+
+Json PodsJson(const PodsView& pods) {
+  Json source = nullptr;
+  if (pods.source == PodSource::kPodsApi) source = "pods-api";
+  if (pods.source == PodSource::kApiServer) source = "api-server";
+  Json invalid = Json::array();
+  for (const InvalidAnnotation& annotation : pods.invalid)
+    invalid.push_back({{"namespace", annotation.name_space},
+                       {"name", annotation.pod},
+                       {"key", annotation.key},
+                       {"value", annotation.value},
+                       {"message", annotation.message}});
+  return {{"holdersKnown", pods.holders_known},
+          {"holdersProblem", TextOrNull(pods.holders_problem)},
+          {"annotationSource", std::move(source)},
+          {"annotationProblem", TextOrNull(pods.source_problem)},
+          {"invalidAnnotations", std::move(invalid)}};
+}
+
+Json SlotJson(const share::SlotStats& slot, const PodsView& pods) {
   Json processes = Json::array();
   for (const share::ProcessStats& p : slot.processes)
     processes.push_back({{"pid", p.pid == 0 ? Json(nullptr) : Json(p.pid)},
@@ -99,6 +126,7 @@ Json SlotJson(const share::SlotStats& slot) {
                          {"governed", p.governed}});
   return {{"slot", slot.slot},
           {"gpu", slot.gpu_uuid},
+          {"pod", PodJson(pods, slot.slot)},
           {"memoryLimitBytes", OrNull(slot.limit_bytes)},
           {"memoryEnforced", slot.enforced},
           {"memoryUsedBytes", slot.device_bytes},
@@ -133,9 +161,10 @@ Json SharingJson(const SharingView& sharing) {
                     {"activitySource", TextOrNull(gpu.activity_source)}});
   Json slots = Json::array();
   for (const share::SlotStats& slot : sharing.stats.slots)
-    slots.push_back(SlotJson(slot));
+    slots.push_back(SlotJson(slot, sharing.pods));
   return {{"on", sharing.on},
           {"problem", TextOrNull(sharing.problem)},
+          {"pods", PodsJson(sharing.pods)},
           {"gpus", std::move(gpus)},
           {"slots", std::move(slots)}};
 }

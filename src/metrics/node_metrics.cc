@@ -136,6 +136,9 @@ constexpr SlotFamily kSlotFamilies[] = {
        if (!s.slice_us) return std::nullopt;
        return *s.slice_us / 1e6;
      }},
+    {"rondo_slot_time_limit", "gauge",
+     "Most of the GPU's time that the slot may have; 1 = no limit.",
+     [](const SlotStats& s) { return Known(s.limit); }},
     {"rondo_slot_used_share", "gauge",
      "Share of the GPU's time that it had in the last second.",
      [](const SlotStats& s) { return Known(s.used_share); }},
@@ -150,20 +153,52 @@ constexpr SlotFamily kSlotFamilies[] = {
      [](const SlotStats& s) { return Known(s.processes.size()); }},
 };
 
+void AddPods(const PodsView& pods, PrometheusText& out) {
+  out.Family("rondo_slot_holders_known", "gauge",
+             "1 while kubelet tells which pod holds which slot.");
+  out.Sample({}, pods.holders_known ? 1 : 0);
+  out.Family("rondo_annotation_source", "gauge",
+             "1 for where the annotations of pods are read.");
+  const std::pair<const char*, PodSource> sources[] = {
+      {"none", PodSource::kNone},
+      {"pods-api", PodSource::kPodsApi},
+      {"api-server", PodSource::kApiServer}};
+  for (const auto& [name, source] : sources)
+    out.Sample({{"source", name}}, pods.source == source ? 1 : 0);
+  out.Family("rondo_annotations_invalid", "gauge",
+             "Annotations of pods that are not in force; /api/v1/node says "
+             "why.");
+  out.Sample({}, static_cast<double>(pods.invalid.size()));
+}
+
+LabelList SlotLabels(const SlotStats& slot, const PodsView& pods) {
+  LabelList labels = {{"slot", slot.slot}};
+  if (const auto pod = pods.slots.find(slot.slot); pod != pods.slots.end()) {
+    labels.emplace_back("namespace", pod->second.name_space);
+    labels.emplace_back("pod", pod->second.name);
+    labels.emplace_back("container", pod->second.container);
+  }
+  return labels;
+}
+
 void AddSharing(const SharingView& sharing, PrometheusText& out) {
   out.Family("rondo_sharing_problem", "gauge",
              "1 while slots cannot be kept as configured; /api/v1/node says "
              "why.");
   out.Sample({}, sharing.problem.empty() ? 0 : 1);
+  if (sharing.on) AddPods(sharing.pods, out);
   out.Family("rondo_slot_weight", "gauge",
              "Weight of the slot's share of time, and its class.");
-  for (const SlotStats& s : sharing.stats.slots)
-    out.Sample({{"slot", s.slot}, {"class", s.cls}}, s.weight);
+  for (const SlotStats& s : sharing.stats.slots) {
+    LabelList labels = SlotLabels(s, sharing.pods);
+    labels.emplace_back("class", s.cls);
+    out.Sample(labels, s.weight);
+  }
   for (const SlotFamily& family : kSlotFamilies) {
     out.Family(family.name, family.type, family.help);
     for (const SlotStats& s : sharing.stats.slots)
       if (const auto value = family.value(s))
-        out.Sample({{"slot", s.slot}}, *value);
+        out.Sample(SlotLabels(s, sharing.pods), *value);
   }
 }
 

@@ -7,6 +7,7 @@
 #define RONDO_METRICS_NODE_VIEW_H_
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -43,10 +44,39 @@ struct GpuView {
   std::optional<std::vector<nvml::Process>> processes;
 };
 
+// Where the annotations of pods are read.
+enum class PodSource { kNone, kPodsApi, kApiServer };
+
+struct SlotPod {
+  std::string name_space;
+  std::string name;
+  std::string uid;  // empty: not known
+  std::string container;
+};
+
+// An annotation of a pod that is not in force.
+struct InvalidAnnotation {
+  std::string name_space;
+  std::string pod;
+  std::string key;
+  std::string value;
+  std::string message;
+};
+
+struct PodsView {
+  bool holders_known = false;
+  std::string holders_problem;  // empty: none
+  PodSource source = PodSource::kNone;
+  std::string source_problem;
+  std::map<std::string, SlotPod> slots;  // by slot; those that are held
+  std::vector<InvalidAnnotation> invalid;
+};
+
 // The pods' half (agent/sharing.h).
 struct SharingView {
   bool on = false;      // the library is, or was, put into pods
   std::string problem;  // empty: none
+  PodsView pods;
   share::ShareStats stats;
 };
 

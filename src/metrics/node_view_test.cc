@@ -56,6 +56,17 @@ NodeView ExampleNode() {
   slot.processes.push_back({.pid = 7, .device_bytes = 1024});
   node.sharing.on = true;
   node.sharing.stats.slots.push_back(slot);
+  slot.slot = "GPU-a::2";
+  node.sharing.stats.slots.push_back(slot);
+  node.sharing.pods.holders_known = true;
+  node.sharing.pods.source = PodSource::kApiServer;
+  node.sharing.pods.slots["GPU-a::2"] = {
+      .name_space = "ml", .name = "train", .uid = "", .container = "main"};
+  node.sharing.pods.invalid.push_back({.name_space = "ml",
+                                       .pod = "train",
+                                       .key = "rondo/weight",
+                                       .value = "\xff",
+                                       .message = "no"});
   node.gpus.push_back({.gpu = {.index = 0, .uuid = "GPU-a"}});
   return node;
 }
@@ -75,6 +86,15 @@ TEST(RenderPrometheus, ShowsTheWholeNode) {
         "\"0\"} 0\n",
         "rondo_sharing_problem 0\n",
         "rondo_slot_memory_limit_bytes{slot=\"GPU-a::1\"} 2048\n",
+        "rondo_slot_memory_used_bytes{slot=\"GPU-a::2\",namespace=\"ml\",pod="
+        "\"train\",container=\"main\"} 1024\n",
+        "rondo_slot_weight{slot=\"GPU-a::2\",namespace=\"ml\",pod=\"train\","
+        "container=\"main\",class=\"batch\"} 2\n",
+        "rondo_slot_time_limit{slot=\"GPU-a::1\"} 1\n",
+        "rondo_slot_holders_known 1\n",
+        "rondo_annotation_source{source=\"api-server\"} 1\n",
+        "rondo_annotation_source{source=\"none\"} 0\n",
+        "rondo_annotations_invalid 1\n",
         "rondo_slot_memory_enforced{slot=\"GPU-a::1\"} 1\n",
         "rondo_slot_memory_used_bytes{slot=\"GPU-a::1\"} 1024\n",
         "rondo_slot_memory_denials_total{slot=\"GPU-a::1\"} 3\n",
@@ -107,6 +127,16 @@ TEST(RenderNodeJson, IsJsonWhateverTheNamesHold) {
   EXPECT_EQ(slot["reason"], "HMM is on");
   EXPECT_EQ(slot["processes"][0]["pid"], 7);
   EXPECT_TRUE(slot["auditDifferenceBytes"].is_null()) << "unknown";
+  EXPECT_TRUE(slot["pod"].is_null()) << "nobody's";
+  const auto& held = json["sharing"]["slots"][1]["pod"];
+  EXPECT_EQ(held["namespace"], "ml");
+  EXPECT_EQ(held["name"], "train");
+  EXPECT_TRUE(held["uid"].is_null()) << "unknown";
+  EXPECT_EQ(held["container"], "main");
+  const auto& pods = json["sharing"]["pods"];
+  EXPECT_EQ(pods["holdersKnown"], true);
+  EXPECT_EQ(pods["annotationSource"], "api-server");
+  EXPECT_EQ(pods["invalidAnnotations"][0]["key"], "rondo/weight");
 }
 
 }  // namespace

@@ -99,8 +99,11 @@ absl::StatusOr<Request> MakeRequest(const RunOptions& options) {
     request.memory_bytes = *bytes;
   }
   RONDO_ASSIGN_OR_RETURN(request.tenant.cls, ParseClass(options.cls));
-  if (!(options.weight > 0) || options.weight > 1000)
-    return absl::InvalidArgumentError("--weight must be above 0, at most 1000");
+  if (!(options.weight >= share::kLeastWeight &&
+        options.weight <= share::kMostWeight))
+    return absl::InvalidArgumentError(absl::StrCat("--weight must be from ",
+                                                   share::kLeastWeight, " to ",
+                                                   share::kMostWeight));
   if (!(options.limit > 0) || options.limit > 1)
     return absl::InvalidArgumentError("--limit must be above 0, at most 1");
   request.tenant.weight = options.weight;

@@ -31,10 +31,15 @@ constexpr const char* ClassName(TenantClass cls) {
   return "standard";
 }
 
+// Beyond these a share is nothing, or everything, and slices lose their sense.
+inline constexpr double kLeastWeight = 0.001;
+inline constexpr double kMostWeight = 1000;
+
 struct TenantSpec {
   TenantClass cls = TenantClass::kStandard;
-  double weight = 1;  // > 0
+  double weight = 1;  // kLeastWeight to kMostWeight
   double limit = 1;   // most of the GPU's time that it may have, in (0, 1]
+  bool operator==(const TenantSpec&) const = default;
 };
 
 // --- events ------------------------------------------------------------------

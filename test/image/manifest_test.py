@@ -40,8 +40,10 @@ class ManifestTest(unittest.TestCase):
         for kind in ("ConfigMap", "ServiceAccount", "DaemonSet"):
             self.assertEqual(name, self.objects[kind]["metadata"]["namespace"], kind)
 
-    def test_the_agent_has_the_right_to_read_nodes_and_no_other(self):
-        self.assertEqual([{"apiGroups": [""], "resources": ["nodes"], "verbs": ["get", "watch"]}],
+    def test_the_agent_has_the_rights_that_it_uses_and_no_other(self):
+        self.assertEqual([{"apiGroups": [""], "resources": ["nodes"], "verbs": ["get", "watch"]},
+                          {"apiGroups": [""], "resources": ["pods"], "verbs": ["get", "list", "watch"]},
+                          {"apiGroups": [""], "resources": ["events"], "verbs": ["create"]}],
                          self.objects["ClusterRole"]["rules"])
         binding = self.objects["ClusterRoleBinding"]
         self.assertEqual(self.objects["ClusterRole"]["metadata"]["name"], binding["roleRef"]["name"])
@@ -66,6 +68,8 @@ class ManifestTest(unittest.TestCase):
         for name in ("src/agent/options.cc", "src/config/flag_table.h"):
             with open(os.path.join(ROOT, name), encoding="utf-8") as f:
                 known += f.read()
+        with open(os.path.join(ROOT, "src/agent/options.h"), encoding="utf-8") as f:
+            own = f.read()
         for argument in self.container["args"]:
             self.assertIn(f'"{argument.partition("=")[0]}"', known)
         # The last is for NVIDIA's container runtime, not for the agent.
@@ -74,6 +78,9 @@ class ManifestTest(unittest.TestCase):
         mounts = {mount["mountPath"] for mount in self.container["volumeMounts"]}
         for default in ("/var/lib/kubelet/device-plugins", "/var/run/cdi", "/run/rondo"):
             self.assertIn(default, mounts, "a folder that the agent writes to by default")
+        for socket in ("pod-resources", "pods-api"):
+            self.assertIn(f"/var/lib/kubelet/{socket}", mounts, "a folder with a socket of kubelet's")
+            self.assertIn(f'"/var/lib/kubelet/{socket}/', own, "the agent's default")
 
     def test_volumes_and_mounts_match(self):
         mounts = {mount["name"]: mount for mount in self.container["volumeMounts"]}

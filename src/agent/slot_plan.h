@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// From what the config gives every slot, and what the pods that hold them ask
+// for, to the settings of each slot. Pure; any thread.
+
+#ifndef RONDO_AGENT_SLOT_PLAN_H_
+#define RONDO_AGENT_SLOT_PLAN_H_
+
+#include <cstdint>
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "agent/annotations.h"
+#include "config/plan.h"
+#include "deviceplugin/manager.h"
+#include "kube/pod.h"
+#include "metrics/node_view.h"
+#include "share/share.h"
+
+namespace rondo::agent {
+
+// What the plan makes of the slots. A slot's limit is slotMemory or, with
+// `auto`, what programs can have of the device's memory divided by its
+// replicas, in whole MiB; none where the device's memory is not known.
+share::ShareConfig MakeShareConfig(
+    const config::RondoOptions& options,
+    const std::vector<deviceplugin::SlotGroup>& groups);
+
+// Which pod holds which slot, and what is known of the pods. Follows reports
+// that may be older than what the device plugin has just done.
+class PodBook {
+ public:
+  // Slots were handed out just now: whoever held them holds them no more, and
+  // reports with a lower number do not know the new one.
+  void OnAllocated(const std::vector<std::string>& slots, uint64_t number);
+  // Who holds what, as of the number.
+  void SetHolders(const std::vector<kube::DeviceHolder>& holders,
+                  uint64_t number);
+  void SetPods(std::vector<kube::Pod> pods);
+
+  // By slot id. A slot that two pods seem to hold is nobody's.
+  const std::map<std::string, metrics::SlotPod>& owners() const {
+    return owners_;
+  }
+  // Of the pod; null: not known. Of several of the name, the newest.
+  const kube::Pod* Find(const metrics::SlotPod& owner) const;
+  // Of the pods that are known.
+  std::set<std::string> uids() const;
+
+ private:
+  std::map<std::string, metrics::SlotPod> owners_;
+  std::map<std::string, uint64_t> fresh_from_;  // slots handed out since
+  std::vector<kube::Pod> pods_;
+};
+
+struct PodProblem {
+  std::string name_space;
+  std::string pod;
+  std::string uid;
+  AnnotationProblem annotation;
+};
+
+struct SlotPlan {
+  share::ShareConfig config;
+  std::map<std::string, metrics::SlotPod> owners;  // by slot, uids filled in
+  std::vector<PodProblem> problems;  // one for each pod, key and value
+};
+
+// gpu_bytes: by uuid, what programs can have of the device's memory.
+SlotPlan PlanSlots(share::ShareConfig defaults,
+                   const std::map<std::string, uint64_t>& gpu_bytes,
+                   const PodBook& book);
+
+}  // namespace rondo::agent
+
+#endif  // RONDO_AGENT_SLOT_PLAN_H_

@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "agent/slot_plan.h"
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace rondo::agent {
+namespace {
+
+using share::TenantClass;
+using testing::IsEmpty;
+using testing::SizeIs;
+
+constexpr uint64_t kMiB = 1 << 20;
+constexpr uint64_t kGiB = 1 << 30;
+
+TEST(MakeShareConfig, AutoDividesWhatIsUsableInWholeMebibytes) {
+  const std::vector<deviceplugin::SlotGroup> groups = {
+      {"GPU-a", 10 * kGiB, 3, {0, 1, 2}},
+      {"GPU-b", std::nullopt, 2, {0, 1}},
+      // No longer shared, but pods still hold two slots.
+      {"GPU-c", 10 * kGiB, 0, {1, 5}}};
+  config::RondoOptions options;
+  options.memory = config::MemoryMode::kEnforce;
+  options.on_agent_loss = config::OnAgentLoss::kOpen;
+  options.turn = std::chrono::seconds(2);
+  const share::ShareConfig config = MakeShareConfig(options, groups);
+  EXPECT_EQ(config.turn, std::chrono::seconds(2));
+  ASSERT_EQ(config.slots.size(), 7u);
+  EXPECT_EQ(config.slots[2].id(), "GPU-a::2");
+  EXPECT_EQ(config.slots[2].limit_bytes, 3413 * kMiB);
+  EXPECT_EQ(config.slots[2].memory, config::MemoryMode::kEnforce);
+  EXPECT_EQ(config.slots[2].on_agent_loss, config::OnAgentLoss::kOpen);
+  EXPECT_EQ(config.slots[3].limit_bytes, std::nullopt) << "not known";
+  EXPECT_EQ(config.slots[6].id(), "GPU-c::5");
+  EXPECT_EQ(config.slots[6].limit_bytes, 5 * kGiB);
+  options.slot_memory_bytes = 2 * kGiB;
+  for (const share::SlotSpec& slot : MakeShareConfig(options, groups).slots)
+    EXPECT_EQ(slot.limit_bytes, 2 * kGiB);
+}
+
+kube::DeviceHolder Holder(const std::string& pod,
+                          std::vector<std::string> slots,
+                          const std::string& container = "main") {
+  return {.name_space = "ml",
+          .pod = pod,
+          .container = container,
+          .resource = "nvidia.com/gpu",
+          .device_ids = std::move(slots)};
+}
+
+kube::Pod Pod(const std::string& name,
+              std::map<std::string, std::string> annotations,
+              const std::string& uid = "u", int64_t created = 1) {
+  return {.name_space = "ml",
+          .name = name,
+          .uid = uid,
+          .created_unix_seconds = created,
+          .annotations = std::move(annotations)};
+}
+
+// Slots 0 and 1 of two GPUs; of the second one, the memory is not known.
+class PlanSlotsTest : public testing::Test {
+ protected:
+  PlanSlotsTest() {
+    for (const char* gpu : {"GPU-a", "GPU-b"})
+      for (const int replica : {0, 1})
+        defaults_.slots.push_back(
+            {.gpu_uuid = gpu, .replica = replica, .limit_bytes = 4 * kGiB});
+  }
+  SlotPlan Plan() const {
+    return PlanSlots(defaults_, {{"GPU-a", 16 * kGiB}}, book_);
+  }
+
+  share::ShareConfig defaults_;
+  PodBook book_;
+};
+
+TEST_F(PlanSlotsTest, SettingsGoToEverySlotOfThePodAndNoOther) {
+  book_.SetHolders(
+      {Holder("a", {"GPU-a::0"}, "one"), Holder("a", {"GPU-b::1"}, "two"),
+       Holder("b", {"GPU-a::1", "not-ours::7"})},
+      0);
+  book_.SetPods({Pod("a",
+                     {{"rondo/weight", "3"},
+                      {"rondo/class", "batch"},
+                      {"rondo/limit", "0.5"},
+                      {"rondo/memory", "8Gi"}},
+                     "ua"),
+                 Pod("b", {}, "ub")});
+  const SlotPlan plan = Plan();
+  EXPECT_THAT(plan.problems, IsEmpty());
+  for (const size_t i : {0, 3}) {
+    EXPECT_EQ(plan.config.slots[i].tenant,
+              (share::TenantSpec{TenantClass::kBatch, 3, 0.5}));
+    EXPECT_EQ(plan.config.slots[i].limit_bytes, 8 * kGiB);
+  }
+  for (const size_t i : {1, 2}) {
+    EXPECT_EQ(plan.config.slots[i].tenant, share::TenantSpec());
+    EXPECT_EQ(plan.config.slots[i].limit_bytes, 4 * kGiB);
+  }
+  ASSERT_THAT(plan.owners, SizeIs(3));
+  EXPECT_EQ(plan.owners.at("GPU-b::1").container, "two");
+  EXPECT_EQ(plan.owners.at("GPU-b::1").uid, "ua");
+  EXPECT_EQ(plan.owners.at("GPU-a::1").name, "b");
+}
+
+TEST_F(PlanSlotsTest, MoreMemoryThanTheGpuHasIsAProblemThere) {
+  book_.SetHolders({Holder("a", {"GPU-a::0", "GPU-a::1", "GPU-b::0"})}, 0);
+  book_.SetPods({Pod("a", {{"rondo/memory", "17Gi"}})});
+  const SlotPlan plan = Plan();
+  ASSERT_THAT(plan.problems, SizeIs(1)) << "told once, not for each slot";
+  EXPECT_EQ(plan.problems[0].annotation.value, "17Gi");
+  EXPECT_THAT(plan.problems[0].annotation.message,
+              testing::HasSubstr("write at most 16384Mi"));
+  EXPECT_EQ(plan.config.slots[0].limit_bytes, 4 * kGiB);
+  EXPECT_EQ(plan.config.slots[2].limit_bytes, 17 * kGiB) << "size not known";
+}
+
+TEST_F(PlanSlotsTest, AnUnknownPodHasTheDefaults) {
+  book_.SetHolders({Holder("a", {"GPU-a::0"})}, 0);
+  book_.SetPods({Pod("b", {{"rondo/weight", "3"}})});
+  const SlotPlan plan = Plan();
+  EXPECT_EQ(plan.config.slots[0].tenant, share::TenantSpec());
+  EXPECT_EQ(plan.owners.at("GPU-a::0").name, "a");
+  EXPECT_EQ(plan.owners.at("GPU-a::0").uid, "");
+}
+
+TEST_F(PlanSlotsTest, OfTwoPodsOfANameTheNewestCounts) {
+  book_.SetHolders({Holder("a", {"GPU-a::0"})}, 0);
+  book_.SetPods({Pod("a", {{"rondo/weight", "3"}}, "new", 9),
+                 Pod("a", {{"rondo/weight", "2"}}, "old", 5)});
+  EXPECT_EQ(Plan().config.slots[0].tenant.weight, 3);
+}
+
+TEST_F(PlanSlotsTest, ASlotThatTwoPodsSeemToHoldIsNobodys) {
+  book_.SetHolders({Holder("a", {"GPU-a::0"}), Holder("b", {"GPU-a::0"})}, 0);
+  book_.SetPods({Pod("a", {{"rondo/weight", "3"}}, "ua"),
+                 Pod("b", {{"rondo/weight", "2"}}, "ub")});
+  const SlotPlan plan = Plan();
+  EXPECT_EQ(plan.config.slots[0].tenant.weight, 1);
+  EXPECT_THAT(plan.owners, IsEmpty());
+}
+
+TEST_F(PlanSlotsTest, AnAllocationEndsTheOldSettingsWhateverOlderReportsSay) {
+  const std::vector<kube::DeviceHolder> before = {
+      Holder("a", {"GPU-a::0", "GPU-a::1"})};
+  book_.SetPods({Pod("a", {{"rondo/weight", "3"}}, "ua"),
+                 Pod("b", {{"rondo/weight", "2"}}, "ub")});
+  book_.SetHolders(before, 4);
+  ASSERT_EQ(Plan().config.slots[0].tenant.weight, 3);
+  book_.OnAllocated({"GPU-a::0"}, 5);
+  EXPECT_EQ(Plan().config.slots[0].tenant.weight, 1);
+  EXPECT_EQ(Plan().config.slots[1].tenant.weight, 3) << "not handed out";
+  book_.SetHolders(before, 4);  // was on its way
+  EXPECT_EQ(Plan().config.slots[0].tenant.weight, 1);
+  book_.SetHolders({Holder("b", {"GPU-a::0"})}, 5);
+  EXPECT_EQ(Plan().config.slots[0].tenant.weight, 2);
+  EXPECT_EQ(Plan().config.slots[1].tenant.weight, 1) << "given back";
+}
+
+}  // namespace
+}  // namespace rondo::agent
