@@ -80,13 +80,6 @@ std::vector<std::string> ReversedWords(int argc, char** argv) {
   return words;
 }
 
-const std::map<std::string, LogLevel> kLogLevels = {
-    {"debug", LogLevel::kDebug},
-    {"info", LogLevel::kInfo},
-    {"warning", LogLevel::kWarning},
-    {"error", LogLevel::kError},
-    {"off", LogLevel::kOff}};
-
 }  // namespace
 
 ParsedOptions ParseOptions(int argc, char** argv,
@@ -139,10 +132,10 @@ ParsedOptions ParseOptions(int argc, char** argv,
     return {std::nullopt,
             app.exit(error, std::cout, std::cerr) == 0 ? kExitOk : kExitUsage};
   }
-  const auto level = kLogLevels.find(log_level);
-  if (level == kLogLevels.end()) {
-    std::cerr << "rondo agent: log level '" << log_level
-              << "' is none of debug, info, warning, error, off\n";
+  const std::optional<LogLevel> level = ParseLogLevel(log_level);
+  if (!level) {
+    std::cerr << "rondo agent: log level '" << log_level << "' is none of "
+              << kLogLevelNames << "\n";
     return {std::nullopt, kExitUsage};
   }
   absl::Duration quiet;
@@ -153,7 +146,7 @@ ParsedOptions ParseOptions(int argc, char** argv,
     return {std::nullopt, kExitUsage};
   }
   options.recovery_quiet = absl::ToChronoMilliseconds(quiet);
-  options.log_level = level->second;
+  options.log_level = *level;
   options.fallback_strategies = SplitList(fallbacks);
   if (auto set = getenv("CONFIG_FILE")) options.config_file = *set;
   if (const auto given = options.overrides.command_line.find("configFile");

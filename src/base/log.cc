@@ -41,6 +41,15 @@ spdlog::logger& Logger() {
 
 }  // namespace
 
+std::optional<LogLevel> ParseLogLevel(absl::string_view name) {
+  if (name == "debug") return LogLevel::kDebug;
+  if (name == "info") return LogLevel::kInfo;
+  if (name == "warning") return LogLevel::kWarning;
+  if (name == "error") return LogLevel::kError;
+  if (name == "off") return LogLevel::kOff;
+  return std::nullopt;
+}
+
 void SetLogLevel(LogLevel level) { Logger().set_level(ToSpdlog(level)); }
 
 bool LogEnabled(LogLevel level) { return Logger().should_log(ToSpdlog(level)); }

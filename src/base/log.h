@@ -7,12 +7,19 @@
 #ifndef RONDO_BASE_LOG_H_
 #define RONDO_BASE_LOG_H_
 
+#include <optional>
+
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 
 namespace rondo {
 
 enum class LogLevel { kDebug, kInfo, kWarning, kError, kOff };
+
+inline constexpr const char* kLogLevelNames =
+    "debug, info, warning, error, off";
+// Empty where it is none of them.
+std::optional<LogLevel> ParseLogLevel(absl::string_view name);
 
 // Lines below this level are dropped. Default: kInfo.
 void SetLogLevel(LogLevel level);

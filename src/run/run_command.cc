@@ -206,6 +206,8 @@ int RunArbiterCommand(int argc, char** argv) {
   // this process.
   if (const pid_t pid = fork(); pid != 0) _exit(pid < 0 ? kExitFailure : 0);
   setsid();
+  if (const char* name = getenv("RONDO_LOG_LEVEL"))
+    SetLogLevel(ParseLogLevel(name).value_or(LogLevel::kInfo));
   EventLoop loop;
   auto arbiter = Arbiter::Create(loop, rm::RealSystem(), {.run_dir = argv[1]});
   // Standard output is the starter's pipe: closing it says that the socket is

@@ -6,6 +6,9 @@
 #include <variant>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
+#include "base/log.h"
+
 namespace rondo::share {
 namespace {
 
@@ -38,10 +41,13 @@ void GpuShare::Step(const Event& event) {
   const int64_t now_us = NowUs();
   Decision decision = arbiter_.Step(now_us, event);
   for (const Action& action : decision.actions) {
-    if (const auto* set = std::get_if<SetSlice>(&action))
+    if (const auto* set = std::get_if<SetSlice>(&action)) {
+      LogDebug(Name(set->process), ": asked for a slice of ", set->slice_us,
+               " us");
       server_->SendSlice(set->process, set->slice_us, set->seq);
-    else
+    } else {
       CarryOut(std::get<Switch>(action));
+    }
   }
   if (decision.wake_us != tick_at_us_ || tick_timer_ == 0) {
     if (tick_timer_ != 0) loop_.CancelTimer(tick_timer_);
@@ -60,18 +66,30 @@ void GpuShare::Step(const Event& event) {
     on_rate_(sample_us_);
 }
 
+// For the log: the pid, where one is known.
+std::string GpuShare::Name(ProcessId id) const {
+  const SlotProcess* process = server_->process(id);
+  return process == nullptr ? absl::StrCat("connection ", id)
+                            : absl::StrCat("pid ", process->pid);
+}
+
 void GpuShare::CarryOut(const Switch& call) {
   Suspender::Channels channels;
   for (ProcessId id : call.processes) {
     const SlotProcess* process = server_->process(id);
-    if (process != nullptr) channels[id] = process->channels;
+    if (process == nullptr) continue;
+    channels[id] = process->channels;
+    LogDebug(Name(id), call.suspend ? ": suspend " : ": resume ",
+             process->channels.size(), " channels");
   }
   suspender_->Switch(uuid_, call.suspend, std::move(channels),
                      [this, alive = alive_, op = call.op](
                          const std::map<ProcessId, absl::Status>& results) {
                        if (!*alive) return;
-                       for (const auto& [id, status] : results)
+                       for (const auto& [id, status] : results) {
+                         LogDebug(Name(id), ": ", status.ToString());
                          Step(Switched{op, id, status.ok()});
+                       }
                      });
 }
 
@@ -115,6 +133,8 @@ void GpuShare::FlushChannels() {
 void GpuShare::OnApplied(ProcessId process, const wire::Applied& applied) {
   const auto groups = groups_.find(process);
   if (groups == groups_.end()) return;
+  LogDebug(Name(process), ": ", applied.groups, " groups on ", applied.us,
+           " us", applied.failed > 0 ? ", not all that was asked for" : "");
   const SlotProcess* info = server_->process(process);
   const bool has_channels = info != nullptr && !info->channels.empty();
   if (has_channels && applied.groups > 0 && groups->second != applied.groups) {
@@ -134,6 +154,14 @@ void GpuShare::OnDetached(ProcessId process) {
 void GpuShare::OnActivity(const Activity& activity) {
   (activity.source == Activity::Source::kSwitchLog ? log_at_us_
                                                    : sampling_at_us_) = NowUs();
+  if (LogEnabled(LogLevel::kDebug)) {
+    std::string runs;
+    for (const Activity::Run& run : activity.runs)
+      absl::StrAppend(&runs, ", ", Name(run.process), " ", run.busy_us, " us (",
+                      run.idle_us, " ago)");
+    LogDebug("of ", activity.interval_us, " us ran: others ",
+             activity.other_busy_us, " us", runs);
+  }
   Step(activity);
 }
 

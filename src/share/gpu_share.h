@@ -51,6 +51,7 @@ class GpuShare {
 
  private:
   void Step(const Event& event);
+  std::string Name(ProcessId id) const;
   void CarryOut(const Switch& call);
   void FlushChannels();
   int64_t NowUs() const;

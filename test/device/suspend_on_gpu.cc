@@ -1,0 +1,222 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What suspending and resuming mean to the driver, asked of the driver itself:
+// are they counted, does a new slice undo one, what does a stale handle in the
+// list do. Two tenants run; one is the subject, the other shows that the GPU
+// goes on. Prints the subject's share of GPU time after each step.
+// Usage: suspend_on_gpu PATH-OF-RONDO-TENANT; run by test/device/run.
+
+#include <fcntl.h>
+#include <signal.h>
+#include <spawn.h>
+#include <sys/wait.h>
+
+#include <cstdio>
+#include <functional>
+#include <iostream>
+#include <map>
+#include <mutex>
+
+#include "account/reader.h"
+#include "base/event_loop.h"
+#include "base/file.h"
+#include "base/status.h"
+#include "rm/client.h"
+#include "rm/gpu.h"
+#include "share/shim_library.h"
+#include "share/slot_server.h"
+
+namespace rondo {
+namespace {
+
+using std::chrono::milliseconds;
+
+constexpr rm::Channel kNoChannel{0xc1d0ffff, 0x5c00ffff};
+
+class Card : public share::SlotServer::Observer {
+ public:
+  static absl::StatusOr<std::unique_ptr<Card>> Open(const std::string& dir) {
+    RONDO_ASSIGN_OR_RETURN(auto client, rm::Client::Open(rm::RealSystem()));
+    RONDO_ASSIGN_OR_RETURN(auto gpus, rm::ListGpus(*client));
+    RONDO_RETURN_IF_ERROR(share::InstallShim(dir));
+    std::unique_ptr<Card> card(new Card(dir, std::move(client), gpus.front()));
+    for (int i = 0; i < 2; ++i)
+      RONDO_RETURN_IF_ERROR(
+          card->server_.AddSlot(card->Slot(i), card->Folder(i), {}));
+    return card;
+  }
+  ~Card() override {
+    while (!processes_.empty()) End(processes_.begin()->first);
+  }
+  void End(pid_t pid) {
+    kill(pid, SIGKILL);
+    waitpid(pid, nullptr, 0);
+    processes_.erase(pid);
+  }
+
+  // A program that always has work, on slot 0 or 1. Returns when it runs.
+  pid_t Start(const std::string& tenant, int slot) {
+    const char* before = getenv("LD_PRELOAD");
+    const std::string others = before == nullptr ? "" : before;
+    setenv("LD_PRELOAD", (dir_ + "/" + share::kShimName + " " + others).c_str(),
+           1);
+    setenv("RONDO_SLOTS", Slot(slot).c_str(), 1);
+    setenv("RONDO_RUN_DIR", dir_.c_str(), 1);
+    std::string words[] = {tenant, "--kernel-us", "1000", "--seconds", "600"};
+    char* argv[] = {words[0].data(), words[1].data(), words[2].data(),
+                    words[3].data(), words[4].data(), nullptr};
+    posix_spawn_file_actions_t files;
+    posix_spawn_file_actions_init(&files);
+    posix_spawn_file_actions_addopen(&files, 1, "/dev/null", O_WRONLY, 0);
+    pid_t pid = 0;
+    const int error = posix_spawn(&pid, tenant.c_str(), &files, nullptr, argv,
+                                  environ);
+    posix_spawn_file_actions_destroy(&files);
+    setenv("LD_PRELOAD", others.c_str(), 1);
+    if (error != 0) return 0;
+    processes_[pid] = {};
+    for (int i = 0; i < 100; ++i)
+      if (Share(pid, milliseconds(100)) > 0.2) break;
+    return pid;
+  }
+
+  absl::Status Switch(pid_t pid, bool suspend,
+                      const std::vector<rm::Channel>& more = {}) {
+    std::vector<rm::Channel> channels = more;
+    if (const auto* process = server_.process(processes_[pid].id))
+      channels.insert(channels.end(), process->channels.begin(),
+                      process->channels.end());
+    return rm::SwitchChannels(*client_, gpu_, suspend, channels);
+  }
+  void Slice(pid_t pid, uint32_t us) {
+    applied_us_ = 0;
+    server_.SendSlice(processes_[pid].id, us, ++seq_);
+    for (int i = 0; i < 100 && applied_us_ == 0; ++i)
+      loop_.RunOnce(milliseconds(10));
+  }
+  // Of the GPU's time in the next stretch of that length.
+  double Share(pid_t pid, milliseconds length) {
+    Run(milliseconds(20));
+    const uint64_t before = Busy(pid);
+    Run(length);
+    return (Busy(pid) - before) / 1e6 / length.count();
+  }
+
+ private:
+  struct Process {
+    share::ProcessId id = 0;
+  };
+
+  Card(std::string dir, std::unique_ptr<rm::Client> client, rm::Gpu gpu)
+      : dir_(std::move(dir)),
+        client_(std::move(client)),
+        gpu_(std::move(gpu)),
+        server_(loop_, dir_, this, milliseconds(0)),
+        reader_(rm::RealSystem(), {.interval = milliseconds(5)},
+                [this](const std::string&, const account::Report& report) {
+                  std::lock_guard lock(mutex_);
+                  for (const auto& p : report.processes)
+                    busy_ns_[p.pid] += p.busy_ns;
+                }) {}
+
+  std::string Slot(int i) const {
+    return gpu_.uuid + "::" + std::to_string(i);
+  }
+  std::string Folder(int i) const {
+    return gpu_.uuid + "-" + std::to_string(i);
+  }
+  uint64_t Busy(pid_t pid) {
+    std::lock_guard lock(mutex_);
+    return busy_ns_[pid];
+  }
+  void Run(milliseconds length) {
+    loop_.RunAfter(length, [this] { loop_.Stop(); });
+    loop_.Run();
+  }
+
+  void OnAttached(share::ProcessId id) override {
+    processes_[server_.process(id)->pid].id = id;
+  }
+  void OnChannels(share::ProcessId) override {}
+  void OnApplied(share::ProcessId, const wire::Applied& applied) override {
+    applied_us_ = applied.us;
+  }
+  void OnDetached(share::ProcessId) override {}
+
+  const std::string dir_;
+  EventLoop loop_;
+  std::unique_ptr<rm::Client> client_;
+  rm::Gpu gpu_;
+  std::map<pid_t, Process> processes_;
+  uint32_t applied_us_ = 0, seq_ = 0;
+  share::SlotServer server_;
+  std::mutex mutex_;
+  std::map<uint32_t, uint64_t> busy_ns_;  // guarded by mutex_
+  account::Reader reader_;
+};
+
+absl::Status Main(const std::string& tenant) {
+  RONDO_ASSIGN_OR_RETURN(TempDir scratch, TempDir::Create("rondo-suspend"));
+  RONDO_ASSIGN_OR_RETURN(auto card, Card::Open(scratch.path()));
+  const pid_t neighbour = card->Start(tenant, 1);
+
+  using Step = std::pair<const char*, std::function<absl::Status(pid_t)>>;
+  const auto off = [&](pid_t pid) { return card->Switch(pid, true); };
+  const auto on = [&](pid_t pid) { return card->Switch(pid, false); };
+  const auto slice = [&](uint32_t us) {
+    return [&card, us](pid_t pid) {
+      card->Slice(pid, us);
+      return absl::OkStatus();
+    };
+  };
+  const auto stale = [&](bool suspend) {
+    return [&card, suspend](pid_t pid) {
+      return card->Switch(pid, suspend, {kNoChannel});
+    };
+  };
+  const std::vector<std::vector<Step>> cases = {
+      {{"suspend", off}, {"resume", on}},
+      {{"suspend", off}, {"suspend", off}, {"resume", on}, {"resume", on}},
+      {{"resume", on}, {"suspend", off}, {"resume", on}},
+      {{"suspend", off},
+       {"slice 2048", slice(2048)},
+       {"slice 300", slice(300)},
+       {"resume", on}},
+      {{"slice 300", slice(300)},
+       {"suspend", off},
+       {"slice 4000", slice(4000)},
+       {"resume", on}},
+      {{"suspend, with a stale handle", stale(true)},
+       {"resume, with a stale handle", stale(false)},
+       {"resume", on}},
+  };
+  for (const auto& steps : cases) {
+    const pid_t pid = card->Start(tenant, 0);
+    std::printf("subject %.3f, neighbour %.3f\n",
+                card->Share(pid, milliseconds(200)),
+                card->Share(neighbour, milliseconds(200)));
+    for (const auto& [name, step] : steps) {
+      const absl::Status status = step(pid);
+      std::printf("   %-30s %-12s subject %.3f, neighbour %.3f\n", name,
+                  status.ok() ? "OK" : std::string(status.message()).c_str(),
+                  card->Share(pid, milliseconds(200)),
+                  card->Share(neighbour, milliseconds(200)));
+      std::fflush(stdout);
+    }
+    card->End(pid);
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+}  // namespace rondo
+
+int main(int argc, char** argv) {
+  if (argc != 2) {
+    std::cerr << "usage: suspend_on_gpu PATH-OF-RONDO-TENANT\n";
+    return rondo::kExitUsage;
+  }
+  const absl::Status status = rondo::Main(argv[1]);
+  if (!status.ok()) std::cerr << status.message() << "\n";
+  return rondo::ExitCode(status);
+}
