@@ -45,10 +45,11 @@ void ActivityFeed::Post(const std::string& uuid,
                         const account::Report& report) {
   const auto interval = std::chrono::duration_cast<std::chrono::microseconds>(
       std::chrono::nanoseconds(report.interval_ns));
-  loop_.Post([this, alive = alive_, uuid, runs = ToRuns(report), interval] {
+  loop_.Post([this, alive = alive_, uuid, runs = ToRuns(report), interval,
+              ended = RealClock().Now()] {
     if (*alive)
-      share_.OnActivity(uuid, share::Activity::Source::kSwitchLog, interval,
-                        runs);
+      share_.OnActivity(uuid, share::Activity::Source::kSwitchLog, ended,
+                        interval, runs);
   });
 }
 

@@ -58,22 +58,18 @@ absl::StatusOr<std::vector<Gpu>> ListGpus(Client& client) {
 
 absl::Status SwitchChannels(Client& client, const Gpu& gpu, bool suspend,
                             const std::vector<Channel>& channels) {
-  absl::Status result;
-  for (size_t from = 0; from < channels.size(); from += kMaxChannelsPerCall) {
-    DisableChannelsParams params{};
-    params.disable = suspend ? 1 : 0;
-    params.count = static_cast<uint32_t>(
-        std::min<size_t>(kMaxChannelsPerCall, channels.size() - from));
-    for (uint32_t i = 0; i < params.count; ++i) {
-      params.clients[i] = channels[from + i].client;
-      params.channels[i] = channels[from + i].handle;
-    }
-    // The other calls are made all the same: a process that died in the middle
-    // of the list must not keep its neighbours from being switched.
-    result.Update(client.Control(gpu.subdevice, kCtrlDisableChannels, &params,
-                                 sizeof(params)));
+  if (channels.empty()) return absl::OkStatus();
+  if (channels.size() > kMostChannels)
+    return absl::InvalidArgumentError("more channels than one call takes");
+  DisableChannelsParams params{};
+  params.disable = suspend ? 1 : 0;
+  params.count = static_cast<uint32_t>(channels.size());
+  for (size_t i = 0; i < channels.size(); ++i) {
+    params.clients[i] = channels[i].client;
+    params.channels[i] = channels[i].handle;
   }
-  return result;
+  return client.Control(gpu.subdevice, kCtrlDisableChannels, &params,
+                        sizeof(params));
 }
 
 absl::StatusOr<std::map<uint32_t, uint64_t>> PidBytes(

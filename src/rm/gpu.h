@@ -31,8 +31,11 @@ struct Channel {
   uint32_t handle = 0;
 };
 
-// Suspends (or resumes) channels of any process, mid-kernel, in calls of 64:
-// about 0.6 ms (0.3 ms) each. On an error some of them may be switched.
+inline constexpr size_t kMostChannels = kMaxChannelsPerCall;
+
+// Suspends (or resumes) at most so many channels of any process, mid-kernel, in
+// about 0.6 ms (0.3 ms): all of them, or on an error none. An unknown handle is
+// one. Suspensions are counted by the driver (share/suspensions.h).
 absl::Status SwitchChannels(Client& client, const Gpu& gpu, bool suspend,
                             const std::vector<Channel>& channels);
 

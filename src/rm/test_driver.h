@@ -9,6 +9,7 @@
 
 #include <fcntl.h>
 
+#include <algorithm>
 #include <cstring>
 #include <functional>
 #include <map>
@@ -31,7 +32,7 @@ class TestDriver : public System {
   std::string version = "580.159.04";
   bool absent = false;
   std::vector<std::string> uuids = {"GPU-0"};
-  std::map<std::pair<uint32_t, uint32_t>, bool> suspended;  // by channel
+  std::map<std::pair<uint32_t, uint32_t>, int> suspended;  // how often
   std::map<uint32_t, uint64_t> pid_bytes;
   // Answers 0x2080110B; empty: success, recorded in `suspended`.
   std::function<uint32_t(const DisableChannelsParams&)> on_switch;
@@ -92,7 +93,7 @@ class TestDriver : public System {
   bool IsSuspended(uint32_t client, uint32_t channel) {
     std::lock_guard lock(mutex);
     const auto found = suspended.find({client, channel});
-    return found != suspended.end() && found->second;
+    return found != suspended.end() && found->second > 0;
   }
 
  private:
@@ -123,8 +124,10 @@ class TestDriver : public System {
         const auto& p = *static_cast<DisableChannelsParams*>(params);
         switch_counts.push_back(p.count);
         const uint32_t status = on_switch ? on_switch(p) : uint32_t{kOk};
-        for (uint32_t i = 0; status == kOk && i < p.count; ++i)
-          suspended[{p.clients[i], p.channels[i]}] = p.disable != 0;
+        for (uint32_t i = 0; status == kOk && i < p.count; ++i) {
+          int& count = suspended[{p.clients[i], p.channels[i]}];
+          count = p.disable != 0 ? count + 1 : std::max(0, count - 1);
+        }
         return status;
       }
       case kCtrlPidInfo: {

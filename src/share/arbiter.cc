@@ -113,7 +113,8 @@ void Arbiter::On(int64_t now_us, const Activity& event) {
     if (log && was_fresh) tenant.budget_us -= busy;
     if (busy == 0) continue;
     tenant.idle = false;
-    const int64_t last_us = now_us - std::max<int64_t>(0, run.idle_us);
+    const int64_t last_us = now_us - std::max<int64_t>(0, event.age_us) -
+                            std::max<int64_t>(0, run.idle_us);
     process->second.ran_us = std::max(process->second.ran_us, last_us);
     if (log) controls_.OnRan(last_us, run.process);
   }
@@ -135,7 +136,7 @@ void Arbiter::UpdateHolderIdle(const Activity& event, int64_t now_us) {
     return;
   }
   // Time before it was resumed is not time that it could have had.
-  const int64_t since_us = now_us - event.interval_us;
+  const int64_t since_us = now_us - event.age_us - event.interval_us;
   if (!Confirmed(holder_, Controls::Run::kRunning, since_us)) return;
   holder_unused_us_ += std::max<int64_t>(0, event.interval_us - others);
   holder_absent_us_ += event.interval_us;

@@ -11,6 +11,9 @@ namespace {
 // A process that answers nothing is asked no more than this often in advance.
 constexpr size_t kMaxInFlight = 16;
 constexpr int kBrokenAfter = 3;
+// The log's times and ours are compared across clocks and threads: what is seen
+// on the GPU so shortly after its suspension was there before.
+constexpr int64_t kEscapeLeastUs = 20'000;
 
 }  // namespace
 
@@ -98,7 +101,8 @@ void Controls::OnRan(int64_t at_us, ProcessId process) {
   const auto found = processes_.find(process);
   if (found == processes_.end()) return;
   Process& p = found->second;
-  if (p.run != Run::kSuspended || at_us <= p.run_since_us) return;
+  if (p.run != Run::kSuspended || at_us <= p.run_since_us + kEscapeLeastUs)
+    return;
   ++p.escapes;
   p.run = Run::kUnknown;
   p.run_since_us = INT64_MAX;

@@ -80,9 +80,10 @@ struct Activity {
   struct Run {
     ProcessId process = 0;
     int64_t busy_us = 0;
-    int64_t idle_us = 0;  // since it was last on the GPU; 0 = on it now
+    int64_t idle_us = 0;  // at that end, since it was last on the GPU
   };
   Source source = Source::kSwitchLog;
+  int64_t age_us = 0;  // since the interval ended
   int64_t interval_us = 0;
   int64_t other_busy_us = 0;  // by processes that are nobody's here
   std::vector<Run> runs;

@@ -148,6 +148,7 @@ void GpuShare::OnApplied(ProcessId process, const wire::Applied& applied) {
 void GpuShare::OnDetached(ProcessId process) {
   dirty_.erase(process);
   groups_.erase(process);
+  suspender_->Forget(process);
   Step(ProcessGone{process});
 }
 

@@ -73,7 +73,7 @@ class ShareImpl : public Share, public SlotServer::Observer {
   absl::Status SetTenant(absl::string_view slot_id, const TenantSpec& tenant,
                          std::optional<uint64_t> limit_bytes) override;
   void OnActivity(absl::string_view gpu_uuid, Activity::Source source,
-                  std::chrono::microseconds interval,
+                  MonotonicTime ended, std::chrono::microseconds interval,
                   const std::vector<PidActivity>& runs) override;
   void OnSampleRate(RateCallback callback) override;
   ShareStats Snapshot() override;
@@ -193,6 +193,7 @@ absl::Status ShareImpl::SetTenant(absl::string_view slot_id,
 }
 
 void ShareImpl::OnActivity(absl::string_view gpu_uuid, Activity::Source source,
+                           MonotonicTime ended,
                            std::chrono::microseconds interval,
                            const std::vector<PidActivity>& runs) {
   const auto gpu = gpus_.find(std::string(gpu_uuid));
@@ -209,6 +210,7 @@ void ShareImpl::OnActivity(absl::string_view gpu_uuid, Activity::Source source,
   }
   Activity activity;
   activity.source = source;
+  activity.age_us = (clock_.Now() - ended).count() / 1000;
   activity.interval_us = interval.count();
   for (const PidActivity& run : runs) {
     const auto process = by_pid.find(run.pid);

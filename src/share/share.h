@@ -87,8 +87,10 @@ class Share {
                                  const TenantSpec& tenant,
                                  std::optional<uint64_t> limit_bytes) = 0;
 
-  // Reports who ran; pids of nobody here count as others.
+  // Reports who ran in the interval that ended then (of the clock that Create
+  // was given); pids of nobody here count as others.
   virtual void OnActivity(absl::string_view gpu_uuid, Activity::Source source,
+                          MonotonicTime ended,
                           std::chrono::microseconds interval,
                           const std::vector<PidActivity>& runs) = 0;
   // Called when reports are wanted at another rate: at once with the present

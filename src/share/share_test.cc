@@ -138,7 +138,8 @@ TEST_F(ShareTest, BatchTenantsTakeTurnsBesideALatencyTenant) {
   // Somebody tells who runs, or tiny slices would not be used; of no time at
   // all, or nobody would seem to want a turn.
   const auto report = [&] {
-    share_->OnActivity(kGpu, Activity::Source::kSwitchLog, milliseconds(0), {});
+    share_->OnActivity(kGpu, Activity::Source::kSwitchLog, RealClock().Now(),
+                       milliseconds(0), {});
   };
   Tenant& latency = Attach(0);
   for (int i = 1; i <= 3; ++i) Attach(i);
@@ -177,7 +178,8 @@ TEST_F(ShareTest, AStuckShimHoldsNobodyUp) {
   Tenant& other = Attach(2);
   bool stuck_ran = false, other_ran = false;
   ASSERT_TRUE(Until([&] {
-    share_->OnActivity(kGpu, Activity::Source::kSwitchLog, milliseconds(0), {});
+    share_->OnActivity(kGpu, Activity::Source::kSwitchLog, RealClock().Now(),
+                       milliseconds(0), {});
     stuck_ran |= Off(other) && !Off(stuck);
     other_ran |= Off(stuck) && !Off(other);
     return stuck_ran && other_ran;

@@ -98,18 +98,14 @@ absl::StatusOr<const rm::Gpu*> Suspender::FindGpu(const std::string& uuid) {
 
 std::map<ProcessId, absl::Status> Suspender::SwitchAll(
     const std::string& gpu_uuid, bool suspend, const Channels& channels) {
-  std::map<ProcessId, absl::Status> results;
   const absl::StatusOr<const rm::Gpu*> gpu = FindGpu(gpu_uuid);
-  std::vector<rm::Channel> all;
-  for (const auto& [process, list] : channels)
-    all.insert(all.end(), list.begin(), list.end());
-  const absl::Status status =
-      gpu.ok() ? rm::SwitchChannels(*client_, **gpu, suspend, all)
-               : gpu.status();
-  for (const auto& [process, list] : channels)
-    results[process] = status.ok() || !gpu.ok() || channels.size() == 1
-                           ? status
-                           : rm::SwitchChannels(*client_, **gpu, suspend, list);
+  if (gpu.ok())
+    return suspensions_.Switch(
+        suspend, channels, [&](bool off, const std::vector<rm::Channel>& list) {
+          return rm::SwitchChannels(*client_, **gpu, off, list);
+        });
+  std::map<ProcessId, absl::Status> results;
+  for (const auto& [process, list] : channels) results[process] = gpu.status();
   return results;
 }
 
@@ -120,6 +116,10 @@ void Suspender::Switch(const std::string& gpu_uuid, bool suspend,
     auto results = SwitchAll(gpu_uuid, suspend, channels);
     Answer([done, results = std::move(results)] { done(results); });
   });
+}
+
+void Suspender::Forget(ProcessId process) {
+  Enqueue([this, process] { suspensions_.Forget(process); });
 }
 
 void Suspender::ReadBytes(const std::string& gpu_uuid,

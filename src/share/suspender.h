@@ -32,12 +32,13 @@
 #include "rm/gpu.h"
 #include "rm/system.h"
 #include "share/ledger.h"
+#include "share/suspensions.h"
 
 namespace rondo::share {
 
 class Suspender {
  public:
-  using Channels = std::map<ProcessId, std::vector<rm::Channel>>;
+  using Channels = Suspensions::Channels;
   using SwitchDone =
       std::function<void(const std::map<ProcessId, absl::Status>& results)>;
   using BytesDone = std::function<void(
@@ -50,11 +51,11 @@ class Suspender {
             ReadyChanged on_ready);
   ~Suspender();  // waits for the call in flight; drops what waits and answers
 
-  // One answer for each process, also where the call covered several: if it
-  // fails as a whole, processes are tried one by one, so that a dying one does
-  // not keep the others from being switched.
+  // One answer for each process (suspensions.h).
   void Switch(const std::string& gpu_uuid, bool suspend, Channels channels,
               SwitchDone done);
+  // A process that is gone.
+  void Forget(ProcessId process);
   void ReadBytes(const std::string& gpu_uuid, std::vector<uint32_t> pids,
                  BytesDone done);
 
@@ -85,6 +86,7 @@ class Suspender {
   // The thread's own.
   std::unique_ptr<rm::Client> client_;
   std::vector<rm::Gpu> gpus_;
+  Suspensions suspensions_;
   absl::Status open_status_ = absl::UnavailableError("not opened yet");
   bool told_ = false;
   MonotonicTime tried_{};

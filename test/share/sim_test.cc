@@ -81,7 +81,9 @@ class Agent {
     ASSERT_TRUE((*share)->Configure(config).ok());
     account::Reader reader(
         system, {}, [&](const std::string& uuid, const account::Report& r) {
-          loop_.Post([&share = **share, uuid, r] { Feed(share, uuid, r); });
+          loop_.Post([&share = **share, uuid, r, ended = RealClock().Now()] {
+            Feed(share, uuid, ended, r);
+          });
         });
     (*share)->OnSampleRate([&](const std::string& uuid, auto interval) {
       reader.SetInterval(uuid, interval);
@@ -94,14 +96,14 @@ class Agent {
     loop_.Run();
     (*share)->OnSampleRate({});
   }
-  static void Feed(Share& share, const std::string& uuid,
+  static void Feed(Share& share, const std::string& uuid, MonotonicTime ended,
                    const account::Report& report) {
     std::vector<PidActivity> runs;
     for (const auto& p : report.processes)
       runs.push_back({static_cast<int32_t>(p.pid),
                       static_cast<int64_t>(p.busy_ns / 1000),
                       static_cast<int64_t>(p.idle_ns / 1000)});
-    share.OnActivity(uuid, Activity::Source::kSwitchLog,
+    share.OnActivity(uuid, Activity::Source::kSwitchLog, ended,
                      std::chrono::microseconds(report.interval_ns / 1000),
                      runs);
   }

@@ -48,8 +48,10 @@ void Engine::SetEnabled(GroupId group, uint32_t channel, bool enabled,
   const auto at = groups_.find(group);
   if (at == groups_.end() || channel >= kChannels) return;
   Group& g = at->second;
-  if (g.channels[channel].enabled == enabled) return;
-  g.channels[channel].enabled = enabled;
+  int& suspensions = g.channels[channel].suspensions;
+  const bool was_enabled = suspensions == 0;
+  suspensions = enabled ? std::max(0, suspensions - 1) : suspensions + 1;
+  if ((suspensions == 0) == was_enabled) return;
   if (enabled) {
     if (current_ == group) leave_at_slice_end_ = false;
     ring_next_ = 0;
@@ -89,7 +91,7 @@ void Engine::ResetChannel(GroupId group, uint32_t channel) {
 // A condition on the channel itself always holds: its entries go in order.
 bool Engine::Ready(const Group& group, uint32_t channel) const {
   const Channel& c = group.channels[channel];
-  if (!c.enabled || c.queue.empty()) return false;
+  if (c.suspensions > 0 || c.queue.empty()) return false;
   const Work& work = c.queue.front();
   return work.wait_channel >= kChannels || work.wait_channel == channel ||
          group.channels[work.wait_channel].done >= work.wait_done;

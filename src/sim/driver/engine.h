@@ -95,7 +95,7 @@ class Engine {
  private:
   struct Channel {
     std::deque<Work> queue;
-    bool enabled = true;
+    int suspensions = 0;  // counted, as the card's driver does
     uint64_t done = 0;
     // Of the first entry, once begun: what is left of it, launch gap included,
     // and how much of that is the gap.

@@ -237,6 +237,29 @@ TEST_F(WorkingTest, AnyClientSuspendsAndResumes) {
   EXPECT_EQ(agent.Suspend(0x1234, a.channel, true), kInvalidChannel);
 }
 
+TEST_F(WorkingTest, SuspensionsAreCountedAndResumesAreNot) {
+  Tenant a = Busy(1, 100, 2048);
+  TestClient agent = Opened(3, 300, 0);
+  const auto runs = [&, now = 100 * kMs]() mutable {
+    const uint64_t before = a.page->rings[0].done;
+    now += 300 * kMs;
+    card_.AdvanceTo(now);
+    return a.page->rings[0].done > before + 10;
+  };
+  const auto suspend = [&](bool off) {
+    EXPECT_EQ(agent.Suspend(a.client.client, a.channel, off), rm::kOk);
+  };
+  suspend(false);
+  EXPECT_TRUE(runs());
+  suspend(true);
+  EXPECT_FALSE(runs());
+  suspend(true);
+  suspend(false);
+  EXPECT_FALSE(runs());
+  suspend(false);
+  EXPECT_TRUE(runs());
+}
+
 TEST_F(WorkingTest, ATenantThatDiesSuspendedLeavesTheOtherTheCard) {
   Tenant a = Busy(1, 100, 2048), b = Busy(2, 200, 2048);
   TestClient agent = Opened(3, 300, 0);
