@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Escapes that make objects: RM_ALLOC and the older VID_HEAP_CONTROL.
-#include <cstring>
-
 #include "rm/control.h"
 #include "rm/memory.h"
 #include "sim/driver/resource_manager.h"
@@ -30,17 +28,6 @@ uint64_t PageBytes(uint32_t attr) {
     default:
       return 64 << 10;
   }
-}
-
-template <typename T>
-T Read(const uint8_t* at) {
-  T value;
-  memcpy(&value, at, sizeof(value));
-  return value;
-}
-template <typename T>
-void Write(uint8_t* at, T value) {
-  memcpy(at, &value, sizeof(value));
 }
 
 }  // namespace

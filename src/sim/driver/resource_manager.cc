@@ -9,21 +9,6 @@
 #include "rm/memory.h"
 
 namespace rondo::sim::driver {
-namespace {
-
-template <typename T>
-T Read(const uint8_t* at) {
-  T value;
-  memcpy(&value, at, sizeof(value));
-  return value;
-}
-template <typename T>
-void Write(uint8_t* at, T value) {
-  memcpy(at, &value, sizeof(value));
-}
-
-}  // namespace
-
 ResourceManager::ResourceManager(std::vector<Card*> cards,
                                  std::string driver_version,
                                  std::shared_ptr<SharedMemory> doorbell)

@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "rm/abi.h"
+#include "sim/driver/bytes.h"
 #include "sim/driver/card.h"
 #include "sim/driver/objects.h"
 
@@ -34,17 +35,6 @@ struct Caller {
 struct Answer {
   int error = 0;
   int64_t delay_ns = 0;  // what the call takes, in simulated time
-};
-
-// Bytes of a caller's buffer, changed in place.
-struct Bytes {
-  uint8_t* data = nullptr;
-  uint32_t size = 0;
-  // Null unless the buffer is exactly a T.
-  template <typename T>
-  T* As() const {
-    return size == sizeof(T) ? reinterpret_cast<T*>(data) : nullptr;
-  }
 };
 
 class ResourceManager {
