@@ -3,21 +3,17 @@
 // The reader and the RM client, unchanged, on the simulated driver under
 // programs that compete for its card.
 #include <sched.h>
-#include <stdlib.h>
 #include <unistd.h>
 
 #include <chrono>
 #include <memory>
-#include <mutex>
-#include <optional>
 
 #include "account/reader.h"
 #include "base/clock.h"
-#include "base/file.h"
 #include "gtest/gtest.h"
 #include "rm/client.h"
 #include "rm/gpu.h"
-#include "sim/driver/node_driver.h"
+#include "sim/driver/test_node.h"
 #include "sim/driver/test_system.h"
 #include "sim/driver/test_tenant.h"
 
@@ -27,29 +23,14 @@ namespace {
 using sim::driver::Tenant;
 using sim::driver::Tenants;
 
-class SimulatedCardTest : public testing::Test {
+class SimulatedCardTest : public sim::driver::NodeTest {
  protected:
-  void SetUp() override {
-    auto dir = TempDir::Create("rondo-account");
-    ASSERT_TRUE(dir.ok()) << dir.status();
-    dir_.emplace(*std::move(dir));
-    auto node = sim::Node::Create("2xH200", dir_->path());
-    ASSERT_TRUE(node.ok()) << node.status();
-    node_.emplace(*std::move(node));
-    auto driver = sim::driver::NodeDriver::Start(dir_->path());
-    ASSERT_TRUE(driver.ok()) << driver.status();
-    driver_ = *std::move(driver);
-    setenv("RONDO_SIM_STATE", dir_->path().c_str(), 1);
-  }
-  void TearDown() override { unsetenv("RONDO_SIM_STATE"); }
+  SimulatedCardTest() : NodeTest("2xH200") {}
 
   std::unique_ptr<Tenant> Add(const std::string& options) {
     return std::make_unique<Tenant>(TENANT, *node_, options);
   }
 
-  std::optional<TempDir> dir_;
-  std::optional<sim::Node> node_;
-  std::unique_ptr<sim::driver::NodeDriver> driver_;
   sim::driver::SimulatedSystem system_;
 };
 
@@ -75,14 +56,13 @@ TEST_F(SimulatedCardTest, TheReaderTellsWhoRan) {
                 [](const std::string&, const Report&) {});
   // A stay that began before the log was opened is set aside as odd.
   const MonotonicTime end = RealClock().Now() + std::chrono::seconds(20);
-  while (!reader.Snapshot().gpus[*node_->Uuid(0)].ready &&
-         RealClock().Now() < end)
+  while (!reader.Snapshot().gpus[uuid_].ready && RealClock().Now() < end)
     sched_yield();
   Tenants tenants;
   tenants.push_back(Add("--seconds 1"));
   tenants.push_back(Add("--seconds 1"));
   sim::driver::RunAll(tenants);
-  const GpuAccount account = reader.Snapshot().gpus[*node_->Uuid(0)];
+  const GpuAccount account = reader.Snapshot().gpus[uuid_];
   EXPECT_TRUE(account.ready) << account.problem;
   EXPECT_EQ(account.drops, 0u);
   EXPECT_EQ(account.odd_records, 0u);

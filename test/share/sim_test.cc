@@ -5,7 +5,6 @@
 // measured costs and tiny slices their livelock.
 
 #include <gtest/gtest.h>
-#include <stdlib.h>
 
 #include <algorithm>
 #include <condition_variable>
@@ -20,7 +19,7 @@
 #include "base/event_loop.h"
 #include "base/file.h"
 #include "share/share.h"
-#include "sim/driver/node_driver.h"
+#include "sim/driver/test_node.h"
 #include "sim/driver/test_system.h"
 #include "sim/driver/test_tenant.h"
 
@@ -115,25 +114,8 @@ class Agent {
   std::thread thread_;
 };
 
-class ShareSim : public testing::Test {
+class ShareSim : public sim::driver::NodeTest {
  protected:
-  void SetUp() override {
-    auto dir = TempDir::Create("rondo-share-sim");
-    auto run_dir = TempDir::Create("rondo-run");
-    ASSERT_TRUE(dir.ok() && run_dir.ok());
-    dir_.emplace(*std::move(dir));
-    run_dir_.emplace(*std::move(run_dir));
-    auto node = sim::Node::Create("H200", dir_->path());
-    ASSERT_TRUE(node.ok()) << node.status();
-    node_.emplace(*std::move(node));
-    auto driver = sim::driver::NodeDriver::Start(dir_->path());
-    ASSERT_TRUE(driver.ok()) << driver.status();
-    driver_ = *std::move(driver);
-    setenv("RONDO_SIM_STATE", dir_->path().c_str(), 1);
-    uuid_ = *node_->Uuid(0);
-  }
-  void TearDown() override { unsetenv("RONDO_SIM_STATE"); }
-
   void AddSlot(TenantSpec tenant, uint64_t limit = uint64_t{8} << 30) {
     SlotSpec spec;
     spec.gpu_uuid = uuid_;
@@ -144,20 +126,17 @@ class ShareSim : public testing::Test {
     config_.slots.push_back(spec);
   }
   void StartAgent() {
-    agent_ = std::make_unique<Agent>(system_, run_dir_->path(), config_);
+    agent_ = std::make_unique<Agent>(system_, run_dir_.path(), config_);
   }
   std::unique_ptr<Tenant> Add(int slot, const std::string& options) {
     return std::make_unique<Tenant>(
         RONDO_TEST_SIM_TENANT, *node_, options, RONDO_TEST_LIBRONDO,
-        std::vector<std::string>{"RONDO_RUN_DIR=" + run_dir_->path(),
+        std::vector<std::string>{"RONDO_RUN_DIR=" + run_dir_.path(),
                                  "RONDO_SLOTS=" + config_.slots[slot].id()});
   }
 
-  std::optional<TempDir> dir_, run_dir_;
-  std::optional<sim::Node> node_;
-  std::unique_ptr<sim::driver::NodeDriver> driver_;
+  const TempDir run_dir_ = *TempDir::Create("rondo-run");
   sim::driver::SimulatedSystem system_;
-  std::string uuid_;
   ShareConfig config_;
   std::unique_ptr<Agent> agent_;
 };

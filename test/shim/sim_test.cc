@@ -4,16 +4,13 @@
 // slices and suspensions have consequences.
 
 #include <gtest/gtest.h>
-#include <stdlib.h>
 
 #include <memory>
-#include <optional>
 #include <string>
 
-#include "base/file.h"
 #include "rm/client.h"
 #include "rm/gpu.h"
-#include "sim/driver/node_driver.h"
+#include "sim/driver/test_node.h"
 #include "sim/driver/test_system.h"
 #include "sim/driver/test_tenant.h"
 #include "test/shim/fake_agent.h"
@@ -28,23 +25,8 @@ using sim::driver::Tenants;
 constexpr double kMiB = 1 << 20;
 constexpr double kContext = 518 * kMiB;  // what a context takes on an H200
 
-class ShimSim : public testing::Test {
+class ShimSim : public sim::driver::NodeTest {
  protected:
-  void SetUp() override {
-    auto dir = TempDir::Create("rondo-shim-sim");
-    ASSERT_TRUE(dir.ok()) << dir.status();
-    dir_.emplace(*std::move(dir));
-    auto node = sim::Node::Create("H200", dir_->path());
-    ASSERT_TRUE(node.ok()) << node.status();
-    node_.emplace(*std::move(node));
-    auto driver = sim::driver::NodeDriver::Start(dir_->path());
-    ASSERT_TRUE(driver.ok()) << driver.status();
-    driver_ = *std::move(driver);
-    setenv("RONDO_SIM_STATE", dir_->path().c_str(), 1);
-    uuid_ = *node_->Uuid(0);
-  }
-  void TearDown() override { unsetenv("RONDO_SIM_STATE"); }
-
   std::unique_ptr<FakeAgent> Agent(int slot, uint32_t slice_us = 0) {
     FakeAgent::Options options;
     options.policy.slice_us = slice_us;
@@ -58,12 +40,8 @@ class ShimSim : public testing::Test {
             "RONDO_SLOTS=" + uuid_ + "::" + std::to_string(slot)});
   }
 
-  std::optional<TempDir> dir_;
-  std::optional<sim::Node> node_;
-  std::unique_ptr<sim::driver::NodeDriver> driver_;
   sim::driver::SimulatedSystem system_;
   RunDir run_dir_;
-  std::string uuid_;
 };
 
 TEST_F(ShimSim, AProgramSeesItsSlotAndGetsNoMore) {

@@ -6,38 +6,22 @@
 #include <signal.h>
 
 #include <memory>
-#include <optional>
 #include <string>
 
 #include "base/clock.h"
-#include "base/file.h"
 #include "gtest/gtest.h"
-#include "sim/driver/node_driver.h"
+#include "sim/driver/test_node.h"
 #include "sim/driver/test_tenant.h"
 #include "sim/state.h"
 
 namespace rondo::sim::driver {
 namespace {
 
-class TenantsTest : public testing::Test {
+class TenantsTest : public NodeTest {
  protected:
-  void SetUp() override {
-    auto dir = TempDir::Create("rondo-tenants");
-    ASSERT_TRUE(dir.ok()) << dir.status();
-    dir_.emplace(*std::move(dir));
-    auto node = Node::Create("H200", dir_->path());
-    ASSERT_TRUE(node.ok()) << node.status();
-    node_.emplace(*std::move(node));
-    auto driver = NodeDriver::Start(dir_->path());
-    ASSERT_TRUE(driver.ok()) << driver.status();
-    driver_ = *std::move(driver);
-  }
   std::unique_ptr<Tenant> Add(const std::string& options) {
     return std::make_unique<Tenant>(TENANT, *node_, options);
   }
-  std::optional<TempDir> dir_;
-  std::optional<Node> node_;
-  std::unique_ptr<NodeDriver> driver_;
 };
 
 TEST_F(TenantsTest, AloneIsAsFastAsTheCard) {
