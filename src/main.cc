@@ -10,6 +10,7 @@
 #include "cli/version_command.h"
 #include "demo/demo_command.h"
 #include "run/run_command.h"
+#include "sim/driver/tenant/tenant_command.h"
 #include "sim/sim_command.h"
 
 int main(int argc, char** argv) {
@@ -28,6 +29,8 @@ int main(int argc, char** argv) {
                rondo::run::RunArbiterCommand},
               {"sim", "run programs on a simulated GPU node", "nothing",
                rondo::sim::SimCommand},
+              {"sim-tenant", nullptr, "rondo demo",
+               rondo::sim::tenant::TenantCommand},
               {"version", "print the version", "nothing",
                rondo::cli::VersionCommand},
           },

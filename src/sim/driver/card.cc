@@ -166,6 +166,7 @@ void Card::OnDone(GroupId group, uint32_t channel, uint64_t tag, uint64_t done,
 
 void Card::OnSwitch(GroupId group, bool starts, int64_t at_ns) {
   const Group& g = groups_.at(group);
+  counts_.switches += starts;
   SwitchLog::Switch s;
   s.starts = starts;
   s.context = static_cast<uint32_t>(group);

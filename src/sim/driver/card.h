@@ -29,6 +29,16 @@ struct CardOptions {
   uint64_t heap_kib = 0;  // total less what the driver keeps for itself
 };
 
+// What happened on a card: how often another group came onto the engine, and
+// what was asked of it from outside.
+struct CardCounts {
+  uint64_t switches = 0;
+  uint64_t slices = 0;                   // changed, compute groups only
+  uint64_t least_slice_us = UINT64_MAX;  // of those
+  uint64_t most_slice_us = 0;
+  uint64_t suspensions = 0, resumptions = 0;  // calls
+};
+
 class Card : public Engine::Observer {
  public:
   explicit Card(CardOptions options) : options_(std::move(options)) {}
@@ -47,6 +57,8 @@ class Card : public Engine::Observer {
   Engine* engine() { return &engine_; }
   // The channel starts anew: what it had is lost.
   void ResetChannel(GroupId group, uint32_t channel);
+
+  CardCounts* counts() { return &counts_; }
 
   void AddLog(const std::shared_ptr<SwitchLog>& log) { logs_.push_back(log); }
   void DrainLogs();
@@ -84,6 +96,7 @@ class Card : public Engine::Observer {
 
   const CardOptions options_;
   uint64_t used_ = 0;
+  CardCounts counts_;
   Engine engine_{this};
   std::map<GroupId, Group> groups_;
   GroupId last_group_ = kNoGroup;

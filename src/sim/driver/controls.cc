@@ -112,8 +112,13 @@ uint32_t ResourceManager::SetTimeslice(Call* call) {
   const uint64_t us = call->params.As<rm::TimesliceParams>()->us;
   if (us == 0 || us > 1'000'000'000) return rm::kInvalidArgument;
   group->slice_us = us;
-  if (group->id != kNoGroup)
+  if (group->id != kNoGroup) {
     group->card->engine()->SetSlice(group->id, static_cast<int64_t>(us) * 1000);
+    CardCounts* const counts = group->card->counts();
+    ++counts->slices;
+    counts->least_slice_us = std::min(counts->least_slice_us, us);
+    counts->most_slice_us = std::max(counts->most_slice_us, us);
+  }
   call->delay_ns = kSetTimesliceNs;
   return rm::kOk;
 }
@@ -159,6 +164,8 @@ uint32_t ResourceManager::DisableChannels(Call* call) {
       channel->card->engine()->SetEnabled(
           channel->group->id, channel->channel, p->disable == 0,
           p->disable != 0 && p->only_scheduling != 0);
+  CardCounts* const counts = call->object->card->counts();
+  ++(p->disable != 0 ? counts->suspensions : counts->resumptions);
   call->delay_ns = p->disable != 0 ? kSuspendNs : kResumeNs;
   return rm::kOk;
 }

@@ -45,6 +45,9 @@ class NodeDriver {
   static absl::StatusOr<std::unique_ptr<NodeDriver>> Start(
       const std::string& dir);
 
+  // What happened on a GPU since the last call. Any thread.
+  CardCounts TakeCounts(int gpu) { return server_->TakeCounts(gpu); }
+
  private:
   explicit NodeDriver(Node node) : node_(std::move(node)) {}
   void Show(size_t card, const std::map<uint32_t, ProcessUse>& use);

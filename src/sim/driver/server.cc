@@ -118,6 +118,12 @@ Server::~Server() {
     unlink(absl::StrCat(options_.dir, "/", kSocketPrefix, device).c_str());
 }
 
+CardCounts Server::TakeCounts(size_t card) {
+  std::lock_guard lock(*pacer_->mutex());
+  pacer_->CatchUp();
+  return std::exchange(*cards_.at(card)->counts(), {});
+}
+
 absl::Status Server::Listen(const std::string& device) {
   const std::string name = absl::StrCat(kSocketPrefix, device);
   const std::string path = absl::StrCat(options_.dir, "/", name);

@@ -48,6 +48,9 @@ class Server {
   };
   static absl::StatusOr<std::unique_ptr<Server>> Start(Options options);
   ~Server();
+
+  // What happened on a card since the last call. Any thread.
+  CardCounts TakeCounts(size_t card);
   Server(const Server&) = delete;
   Server& operator=(const Server&) = delete;
 
