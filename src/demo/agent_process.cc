@@ -17,25 +17,17 @@
 #include "absl/strings/str_join.h"
 #include "base/file.h"
 #include "base/status.h"
+#include "demo/environment.h"
 
 namespace rondo::demo {
 namespace {
-
-// Of our environment, what a program needs to run; the rest may hold an agent's
-// options (NVIDIA's have names such as MIG_STRATEGY).
-bool PassesOn(absl::string_view entry) {
-  const absl::string_view name = entry.substr(0, entry.find('='));
-  return name == "PATH" || name == "HOME" || name == "TMPDIR" ||
-         name == "LLVM_PROFILE_FILE" || absl::StartsWith(name, "GRPC_") ||
-         absl::EndsWith(name, "SAN_OPTIONS");
-}
 
 // The environment of the child, with the simulated driver in front.
 std::vector<std::string> Environment(const AgentSetup& setup) {
   std::vector<std::string> environment = setup.environment;
   const char* search = getenv("LD_LIBRARY_PATH");
-  for (char** entry = environ; *entry != nullptr; ++entry)
-    if (PassesOn(*entry)) environment.emplace_back(*entry);
+  for (std::string& variable : PlainEnvironment())
+    environment.push_back(std::move(variable));
   std::vector<std::string> folders;
   if (!setup.nvml_library.empty())
     folders.push_back(

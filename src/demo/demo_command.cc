@@ -2,23 +2,30 @@
 #include "demo/demo_command.h"
 
 #include <signal.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
-#include <cstdio>
+#include <filesystem>
 #include <iostream>
 #include <map>
 #include <optional>
+#include <set>
+#include <vector>
 
 #include "CLI/CLI.hpp"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_format.h"
-#include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
 #include "base/file.h"
 #include "base/status.h"
 #include "demo/agent_process.h"
+#include "demo/narrator.h"
+#include "demo/sharing_tour.h"
 #include "demo/stand_in_kubelet.h"
+#include "sim/driver/node_driver.h"
 #include "sim/node.h"
 
 namespace rondo::demo {
@@ -53,12 +60,12 @@ class Demo {
   absl::Status FillUp();
   absl::Status EditLive();
   absl::Status BreakAndMend();
+  absl::Status LimitMemory();
+  absl::Status ShareTime();
 
-  void Scene(absl::string_view title) {
-    std::cout << "\n" << ++scene_ << ". " << title << "\n";
-  }
+  void Scene(absl::string_view title) { narrator_.Scene(title); }
   void Show(absl::string_view what, absl::string_view result) {
-    std::cout << absl::StreamFormat("   %-34s %s\n", what, result);
+    narrator_.Show(what, result);
   }
   // Waits for the number and shows the change with the time that it took.
   absl::Status ShowAllocatable(absl::string_view what, int count);
@@ -67,10 +74,13 @@ class Demo {
   const std::string scratch_;
   const std::string config_;
   StandInKubelet kubelet_;
+  Narrator narrator_;
   std::optional<sim::Node> node_;
+  std::unique_ptr<sim::driver::NodeDriver> driver_;
   std::unique_ptr<AgentProcess> agent_;
+  std::optional<SharingTour> tour_;
   int allocatable_ = 0;
-  int scene_ = 0;
+  std::vector<std::string> pods_;
 };
 
 absl::Status Demo::Run() {
@@ -78,7 +88,14 @@ absl::Status Demo::Run() {
   RONDO_RETURN_IF_ERROR(Share());
   RONDO_RETURN_IF_ERROR(FillUp());
   RONDO_RETURN_IF_ERROR(EditLive());
-  return BreakAndMend();
+  RONDO_RETURN_IF_ERROR(BreakAndMend());
+  RONDO_RETURN_IF_ERROR(LimitMemory());
+  RONDO_RETURN_IF_ERROR(ShareTime());
+  std::cout << "\nAll of it was measured just now, on a simulated card; "
+               "docs/sim-driver.md tells how like a real one it is.\n"
+               "Next: `rondo check FILE` with your own config; "
+               "deploy/rondo.yaml on a cluster.\n";
+  return absl::OkStatus();
 }
 
 absl::Status Demo::ShowAllocatable(absl::string_view what, int count) {
@@ -98,16 +115,24 @@ absl::Status Demo::ShowAllocatable(absl::string_view what, int count) {
 absl::Status Demo::Start() {
   RONDO_ASSIGN_OR_RETURN(node_,
                          sim::Node::Create(profile_, scratch_ + "/node"));
+  RONDO_ASSIGN_OR_RETURN(driver_, sim::driver::NodeDriver::Start(node_->dir()));
+  tour_.emplace(*node_, *driver_, scratch_ + "/run", narrator_);
   RONDO_RETURN_IF_ERROR(WriteFileAtomically(config_, "version: v1\n"));
   RONDO_RETURN_IF_ERROR(kubelet_.Start());
   std::cout << "A simulated node with " << profile_
             << ", a stand-in kubelet that speaks the real protocol,\n"
                "and the real agent.\n";
+  // The agent finds its libraries by itself; it lacks the driver.
+  std::vector<std::string> environment;
+  for (const auto& [name, value] : sim::driver::Environment(*node_, "", ""))
+    if (name != "LD_LIBRARY_PATH")
+      environment.push_back(absl::StrCat(name, "=", value));
   Scene("The agent starts. Nothing is shared yet.");
   RONDO_ASSIGN_OR_RETURN(
       agent_, AgentProcess::Start({.scratch = scratch_,
                                    .nvml_library = node_->library_path(),
                                    .node_root = node_->dir(),
+                                   .environment = std::move(environment),
                                    .arguments = {"--config-file=" + config_,
                                                  "--recovery-quiet=300ms"}}));
   return ShowAllocatable("started, registered with kubelet",
@@ -124,8 +149,8 @@ absl::Status Demo::FillUp() {
   Scene(absl::StrCat(allocatable_, " pods ask for one each. Then one more."));
   std::map<std::string, int> pods_on;
   for (int i = 0; i < allocatable_; ++i) {
-    const Admission pod =
-        kubelet_.Admit(absl::StrCat("pod-", i), {{{kGpu, 1}}});
+    pods_.push_back(absl::StrCat("pod-", i));
+    const Admission pod = kubelet_.Admit(pods_.back(), {{{kGpu, 1}}});
     if (pod.phase != Admission::Phase::kRunning)
       return absl::InternalError(
           absl::StrCat("pod-", i, ": ", pod.reason, ": ", pod.message));
@@ -149,7 +174,8 @@ absl::Status Demo::EditLive() {
   Scene("The config is edited while they run.");
   RONDO_RETURN_IF_ERROR(WriteFileAtomically(config_, ConfigText("6")));
   RONDO_RETURN_IF_ERROR(ShowAllocatable("replicas: 6", 6 * node_->gpu_count()));
-  const Admission extra = kubelet_.Admit("one-more", {{{kGpu, 1}}});
+  pods_.emplace_back("one-more");
+  const Admission extra = kubelet_.Admit(pods_.back(), {{{kGpu, 1}}});
   if (extra.phase != Admission::Phase::kRunning)
     return absl::InternalError(absl::StrCat("one-more: ", extra.message));
   Show("the pod that waited", "Running");
@@ -178,13 +204,41 @@ absl::Status Demo::BreakAndMend() {
   RONDO_RETURN_IF_ERROR(node_->Clear(0));
   RONDO_RETURN_IF_ERROR(
       ShowAllocatable("reset: they come back", allocatable_ + per_gpu));
+  std::cout << "\nNo pod was restarted, and neither was the agent.\n";
+  return absl::OkStatus();
+}
+
+absl::Status Demo::LimitMemory() {
+  Scene("Memory: four programs on GPU 0, one of which wants all of it.");
+  RONDO_RETURN_IF_ERROR(tour_->MemoryWithoutRondo());
+  for (const std::string& pod : pods_) kubelet_.Remove(pod);
+  RONDO_RETURN_IF_ERROR(WriteFileAtomically(
+      config_, ConfigText("4") + "rondo:\n  memory: enforce\n"));
+  RONDO_RETURN_IF_ERROR(
+      ShowAllocatable("replicas: 4; memory: enforce", 4 * node_->gpu_count()));
+  RONDO_ASSIGN_OR_RETURN(const std::string uuid, node_->Uuid(0));
+  std::vector<Grant> grants;
+  for (int i = 0; i < allocatable_; ++i) {
+    const Admission pod =
+        kubelet_.Admit(absl::StrCat("new-", i), {{{kGpu, 1}}});
+    if (pod.phase != Admission::Phase::kRunning)
+      return absl::InternalError(absl::StrCat("new-", i, ": ", pod.message));
+    if (pod.grants.at(0).envs.at("NVIDIA_VISIBLE_DEVICES") == uuid)
+      grants.push_back(pod.grants[0]);
+  }
+  if (grants.size() != 4)
+    return absl::InternalError(
+        absl::StrCat(grants.size(), " pods came to GPU 0, not 4"));
+  return tour_->MemoryWithRondo(grants);
+}
+
+absl::Status Demo::ShareTime() {
+  // What is left needs no kubelet: a workstation's `rondo run`.
   agent_->Signal(SIGTERM);
   if (const int code = agent_->Wait(); code != 0)
     return absl::InternalError(absl::StrCat("the agent exited with ", code));
-  std::cout << "\nNo pod was restarted, and neither was the agent.\n"
-               "Next: `rondo check FILE` with your own config; "
-               "deploy/rondo.yaml on a cluster.\n";
-  return absl::OkStatus();
+  RONDO_RETURN_IF_ERROR(tour_->Weights());
+  return tour_->Latency();
 }
 
 int RunDemo(const std::string& profile, const std::string& scratch) {
@@ -194,9 +248,41 @@ int RunDemo(const std::string& profile, const std::string& scratch) {
   return ExitCode(status);
 }
 
+std::set<pid_t> Children() {
+  std::set<pid_t> children;
+  std::error_code gone;
+  for (const auto& entry : std::filesystem::directory_iterator("/proc", gone)) {
+    pid_t pid = 0;
+    if (!absl::SimpleAtoi(entry.path().filename().string(), &pid)) continue;
+    // pid (name) state parent ..., and the name may hold anything.
+    const std::string stat = ReadFile(entry.path() / "stat").value_or("");
+    const std::vector<std::string> fields = absl::StrSplit(
+        stat.substr(std::min(stat.size(), stat.rfind(')') + 1)), ' ');
+    if (fields.size() > 2 && fields[2] == absl::StrCat(getpid()))
+      children.insert(pid);
+  }
+  return children;
+}
+
+// The arbiter that `rondo run` starts leaves every group and session, to serve
+// later runs. Orphans of ours become our children, and end here.
+void EndOrphans(const std::set<pid_t>& not_ours) {
+  for (bool found = true; found;) {
+    found = false;
+    for (const pid_t pid : Children()) {
+      if (not_ours.contains(pid)) continue;
+      found = true;
+      kill(pid, SIGKILL);
+      waitpid(pid, nullptr, 0);
+    }
+  }
+}
+
 // Runs the demo in a process group of its own, so that nothing of it is left
 // however it ends: by itself, by a signal to us, or by a crash.
 int Supervise(const std::string& profile, const std::string& scratch) {
+  const std::set<pid_t> children_before = Children();
+  prctl(PR_SET_CHILD_SUBREAPER, 1);
   sigset_t wanted, before;
   sigemptyset(&wanted);
   for (const int signal : {SIGCHLD, SIGHUP, SIGINT, SIGQUIT, SIGTERM})
@@ -220,6 +306,7 @@ int Supervise(const std::string& profile, const std::string& scratch) {
     kill(-child, SIGKILL);
   }
   kill(-child, SIGKILL);  // an agent that outlived it
+  EndOrphans(children_before);
   if (ended_by != 0) return 128 + ended_by;
   return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
@@ -229,7 +316,8 @@ int Supervise(const std::string& profile, const std::string& scratch) {
 int DemoCommand(int argc, char** argv) {
   std::string profile = "4xA100-SXM4-80GB";
   CLI::App app(
-      "A tour on a simulated node: sharing, live edits, faults. Needs nothing.",
+      "A tour on a simulated node: sharing, live edits, faults, memory limits, "
+      "shares of time. Needs nothing.",
       "rondo demo");
   app.add_option("--profile", profile, "the node's GPUs, as for `rondo sim`")
       ->capture_default_str();

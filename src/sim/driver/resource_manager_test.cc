@@ -260,6 +260,25 @@ TEST_F(WorkingTest, SuspensionsAreCountedAndResumesAreNot) {
   EXPECT_TRUE(runs());
 }
 
+TEST_F(WorkingTest, TheCardCountsWhatIsDoneToIt) {
+  Tenant a = Busy(1, 100, 2048), b = Busy(2, 200, 20);
+  TestClient agent = Opened(3, 300, 0);
+  EXPECT_EQ(agent.Suspend(b.client.client, b.channel, true), rm::kOk);
+  EXPECT_EQ(agent.Suspend(b.client.client, 0x1234, true), kInvalidChannel);
+  EXPECT_EQ(card_.counts()->slices, 2u);
+  EXPECT_EQ(card_.counts()->least_slice_us, 20u);
+  EXPECT_EQ(card_.counts()->most_slice_us, 2048u);
+  EXPECT_EQ(card_.counts()->suspensions, 1u) << "a refused one is none";
+  EXPECT_EQ(card_.counts()->resumptions, 0u);
+  card_.AdvanceTo(100 * kMs);
+  const uint64_t alone = card_.counts()->switches;
+  EXPECT_LE(alone, 1u);
+  EXPECT_EQ(agent.Suspend(b.client.client, b.channel, false), rm::kOk);
+  EXPECT_EQ(card_.counts()->resumptions, 1u);
+  card_.AdvanceTo(200 * kMs);
+  EXPECT_GT(card_.counts()->switches, alone + 20);
+}
+
 TEST_F(WorkingTest, ATenantThatDiesSuspendedLeavesTheOtherTheCard) {
   Tenant a = Busy(1, 100, 2048), b = Busy(2, 200, 2048);
   TestClient agent = Opened(3, 300, 0);

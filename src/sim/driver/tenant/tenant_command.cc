@@ -181,14 +181,16 @@ void Print(const Options& o, const Spinner& spinner, const Memory& memory,
   std::cout << absl::StrFormat(
       "{\"pid\": %d, \"seconds\": %.6f, \"requests\": %d, "
       "\"kernels_per_second\": %.3f, \"share\": %.6f, \"latency_us\": "
-      "{\"p50\": %.1f, \"p99\": %.1f, \"p999\": %.1f, \"max\": %.1f}, "
+      "{\"p50\": %.1f, \"p90\": %.1f, \"p99\": %.1f, \"p999\": %.1f, \"max\": "
+      "%.1f}, "
       "\"memory_bytes\": %d, \"memory_denied\": \"%s\", "
       "\"free_bytes\": %d, \"total_bytes\": %d, \"turns_per_us\": %.3f}\n",
       getpid(), seconds, outcome.requests, seconds > 0 ? kernels / seconds : 0,
       seconds > 0 ? kernels * o.kernel_us / 1e6 / seconds : 0,
-      Percentile(sorted, 0.5), Percentile(sorted, 0.99),
-      Percentile(sorted, 0.999), sorted.empty() ? 0 : sorted.back(),
-      memory.bytes, memory.denied, free, total, spinner.turns_per_us());
+      Percentile(sorted, 0.5), Percentile(sorted, 0.9),
+      Percentile(sorted, 0.99), Percentile(sorted, 0.999),
+      sorted.empty() ? 0 : sorted.back(), memory.bytes, memory.denied, free,
+      total, spinner.turns_per_us());
 }
 
 absl::Status Run(const Options& o) {
