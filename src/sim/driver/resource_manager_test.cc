@@ -240,7 +240,7 @@ TEST_F(WorkingTest, AnyClientSuspendsAndResumes) {
 TEST_F(WorkingTest, SuspensionsAreCountedAndResumesAreNot) {
   Tenant a = Busy(1, 100, 2048);
   TestClient agent = Opened(3, 300, 0);
-  const auto runs = [&, now = 100 * kMs]() mutable {
+  auto runs = [&, now = 100 * kMs]() mutable {
     const uint64_t before = a.page->rings[0].done;
     now += 300 * kMs;
     card_.AdvanceTo(now);
