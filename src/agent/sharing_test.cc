@@ -119,6 +119,43 @@ TEST_F(PodTest, ByFileThePreloadFileNamesTheLibrary) {
             0);
 }
 
+// What a container runtime makes of the CDI devices of the grant.
+demo::Grant WithCdiEdits(demo::Grant grant, const std::string& cdi_dir) {
+  const json spec =
+      json::parse(ReadFile(cdi_dir + "/rondo-slot.json").value_or(""), nullptr,
+                  /*allow_exceptions=*/false);
+  const auto apply = [&](const json& edits) {
+    for (const std::string env : edits.value("env", json::array()))
+      grant.envs[env.substr(0, env.find('='))] = env.substr(env.find('=') + 1);
+    for (const json& mount : edits.value("mounts", json::array()))
+      grant.mounts.emplace_back(mount["containerPath"], mount["hostPath"]);
+  };
+  if (!spec.is_object()) return grant;
+  apply(spec["containerEdits"]);
+  for (const std::string& name : grant.cdi_devices)
+    for (const json& device : spec["devices"])
+      if (absl::StrCat(spec["kind"].get<std::string>(), "=",
+                       device["name"].get<std::string>()) == name)
+        apply(device["containerEdits"]);
+  return grant;
+}
+
+TEST_F(PodTest, ByCdiTheRuntimePutsItIn) {
+  Config("rondo: {memory: enforce, slotMemory: 2Gi, injection: cdi}\n");
+  StartAgent();
+  const demo::Grant bare = Admit("a");
+  EXPECT_EQ(bare.envs.count("LD_PRELOAD"), 0u);
+  EXPECT_TRUE(bare.mounts.empty());
+  EXPECT_THAT(bare.cdi_devices,
+              testing::ElementsAre("rondo/slot=" + bare.device_ids.at(0)));
+  const demo::Grant grant = WithCdiEdits(bare, Path("cdi"));
+  ASSERT_EQ(grant.envs.count("LD_PRELOAD"), 1u);
+  auto tenant = Run(grant, "--seconds 0");
+  tenant->Begin();
+  tenant->Finish();
+  EXPECT_EQ(tenant->Number("total_bytes"), 2.0 * kGiB);
+}
+
 // The device plugin serves on where the folder cannot be used.
 TEST_F(PodTest, TroubleWithTheFolderIsShownAndStopsNothing) {
   Write("state", "a file in the folder's place");

@@ -113,7 +113,7 @@ void CompareFlags(const Flags& from, const Flags& to,
 void CompareRondo(const RondoOptions& from, const RondoOptions& to,
                   std::vector<Change>& changes) {
   constexpr const char* kMemory[] = {"off", "observe", "enforce"};
-  constexpr const char* kInjection[] = {"none", "env", "file"};
+  constexpr const char* kInjection[] = {"none", "env", "file", "cdi"};
   if (from.injection != to.injection) {
     changes.push_back(
         {absl::StrCat(

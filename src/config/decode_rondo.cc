@@ -125,12 +125,9 @@ void ReadKey(absl::string_view key, const Node& node, RondoSpec& spec,
     spec.injection_mark = node.mark;
     constexpr Word<Injection> kWords[] = {{"env", Injection::kEnv},
                                           {"file", Injection::kFile},
+                                          {"cdi", Injection::kCdi},
                                           {"none", Injection::kNone}};
     Injection injection = Injection::kNone;
-    if (node.text == "cdi")
-      return Bad(node, "`rondo.injection: cdi` is not supported",
-                 "write env or file: both work with every device list strategy",
-                 problems);
     ReadWord(node, key, kWords, injection, problems);
     spec.injection = injection;
   } else if (key == "onAgentLoss") {
@@ -166,7 +163,7 @@ void DecodeRondo(const Node& rondo, RondoSpec& spec,
         "`memory: enforce` has no effect with `injection: none`: nothing in "
         "the "
         "pod would keep the limit",
-        "use injection env or file, or memory observe"));
+        "use injection env, file or cdi, or memory observe"));
   }
 }
 

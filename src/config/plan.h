@@ -99,7 +99,7 @@ struct Imex {
 };
 
 enum class MemoryMode { kOff, kObserve, kEnforce };
-enum class Injection { kNone, kEnv, kFile };
+enum class Injection { kNone, kEnv, kFile, kCdi };
 enum class OnAgentLoss { kClosed, kOpen };
 
 // The `rondo:` key. Defaults are what a file without the key means: exactly

@@ -136,7 +136,7 @@ Json ImexJson(const Imex& imex) {
 
 Json RondoJson(const RondoOptions& options) {
   constexpr const char* kMemory[] = {"off", "observe", "enforce"};
-  constexpr const char* kInjection[] = {"none", "env", "file"};
+  constexpr const char* kInjection[] = {"none", "env", "file", "cdi"};
   constexpr const char* kLoss[] = {"closed", "open"};
   return Json::Object()
       .Set("memory", Json::Text(kMemory[static_cast<int>(options.memory)]))

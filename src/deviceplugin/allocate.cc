@@ -20,8 +20,6 @@ constexpr absl::string_view kImexChannels = "NVIDIA_IMEX_CHANNELS";
 // Where NVIDIA's container runtime looks for mounts that name devices.
 constexpr absl::string_view kVolumeMountRoot =
     "/var/run/nvidia-container-devices";
-constexpr absl::string_view kLibraryInContainer = "/usr/local/rondo";
-constexpr absl::string_view kSlotsInContainer = "/run/rondo";
 constexpr absl::string_view kCdiVendor = "k8s.device-plugin.nvidia.com";
 
 bool Uses(const config::Flags& flags, DeviceListStrategy strategy) {
@@ -116,6 +114,21 @@ void AddVolumeMounts(const AllocateSettings& settings,
     mount(absl::StrCat("imex/", channel));
 }
 
+// Where the devices are named: in the CRI's own field, or in the annotation for
+// a runtime that knows no other way.
+void AddCdiDevices(const AllocateSettings& settings,
+                   const std::vector<std::string>& names,
+                   ContainerAnswer& answer) {
+  if (!Uses(settings.flags, DeviceListStrategy::kCdiAnnotations) ||
+      Uses(settings.flags, DeviceListStrategy::kCdiCri)) {
+    answer.cdi_devices.insert(answer.cdi_devices.end(), names.begin(),
+                              names.end());
+    return;
+  }
+  for (auto& [key, value] : answer.annotations)
+    absl::StrAppend(&value, ",", absl::StrJoin(names, ","));
+}
+
 // Every mount is read-only: a container must not replace a socket or the
 // library. Connecting to a socket writes nothing.
 void Inject(const AllocateSettings& settings,
@@ -123,13 +136,15 @@ void Inject(const AllocateSettings& settings,
   if (settings.injection == config::Injection::kNone ||
       settings.slot_dir.empty())
     return;
-  std::vector<std::string> slots;
+  std::vector<std::string> slots, cdi_devices;
   std::vector<Mount> sockets;
   for (const std::string& id : ids) {
     const std::optional<DeviceId> parsed = ParseDeviceId(id);
     if (!parsed.has_value() || !parsed->is_replica) continue;
-    const std::string folder = absl::StrCat(parsed->uuid, "-", parsed->replica);
-    PushOnce(slots, ReplicaId(parsed->uuid, parsed->replica));
+    const std::string folder = SlotFolder(*parsed);
+    const std::string slot = ReplicaId(parsed->uuid, parsed->replica);
+    PushOnce(slots, slot);
+    PushOnce(cdi_devices, absl::StrCat(kSlotCdiKind, "=", slot));
     PushOnce(sockets,
              Mount{absl::StrCat(kSlotsInContainer, "/", folder),
                    absl::StrCat(settings.slot_dir, "/", folder), true});
@@ -137,8 +152,12 @@ void Inject(const AllocateSettings& settings,
   if (slots.empty()) return;
   const std::string library =
       absl::StrCat(settings.slot_dir, "/", kLibraryFolder);
+  // Never by CDI: of several devices' values of one variable the last would
+  // stand alone.
   answer.envs["RONDO_SLOTS"] = absl::StrJoin(slots, ",");
-  answer.mounts.push_back({std::string(kLibraryInContainer), library, true});
+  if (settings.injection == config::Injection::kCdi)
+    return AddCdiDevices(settings, cdi_devices, answer);
+  answer.mounts.push_back({kLibraryInContainer, library, true});
   if (settings.injection == config::Injection::kFile)
     answer.mounts.push_back(
         {"/etc/ld.so.preload", absl::StrCat(library, "/", kPreloadFile), true});
@@ -162,6 +181,10 @@ void AddDeviceSpecs(const AllocateSettings& settings,
 }
 
 }  // namespace
+
+std::string SlotFolder(const DeviceId& slot) {
+  return absl::StrCat(slot.uuid, "-", slot.replica);
+}
 
 std::string VisibleDevRoot(const config::Flags& flags,
                            const std::string& root) {

@@ -26,7 +26,11 @@ namespace rondo::deviceplugin {
 //   <slot dir>/<device UUID>-<n>/   the slot's socket
 inline constexpr char kLibraryFolder[] = "lib";
 inline constexpr char kPreloadFile[] = "ld.so.preload";
+inline constexpr char kLibraryInContainer[] = "/usr/local/rondo";
 inline constexpr char kShimInContainer[] = "/usr/local/rondo/librondo.so";
+inline constexpr char kSlotsInContainer[] = "/run/rondo";
+// The CDI devices that bring all of it (cdi_spec.h), by slot id.
+inline constexpr char kSlotCdiKind[] = "rondo/slot";
 
 struct Mount {
   std::string container_path;
@@ -66,6 +70,9 @@ struct AllocateSettings {
   config::Injection injection = config::Injection::kNone;
   std::string slot_dir;
 };
+
+// "<uuid>-<n>", the folder of a slot.
+std::string SlotFolder(const DeviceId& slot);
 
 // Reads what the settings need to know about the node: which device nodes
 // exist below the dev root as this process sees it. root: in front of all

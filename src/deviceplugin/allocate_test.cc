@@ -238,6 +238,35 @@ INSTANTIATE_TEST_SUITE_P(
              "mount /s/B-1 at /run/rondo/B-1 ro\n"
              "mount /s/A-0 at /run/rondo/A-0 ro\n"
              "mount /s/A-2 at /run/rondo/A-2 ro"},
+        Case{"cdi",
+             {kEnvvar},
+             {"B::1", "A::0", "B::1"},
+             Injected(config::Injection::kCdi),
+             "env NVIDIA_VISIBLE_DEVICES=B,A\n"
+             "env RONDO_SLOTS=B::1,A::0\n"
+             "cdi rondo/slot=B::1\n"
+             "cdi rondo/slot=A::0"},
+        Case{"cdi_beside_the_gpus",
+             {kCri, kAnnotations},
+             {"A::3"},
+             Injected(config::Injection::kCdi),
+             "env RONDO_SLOTS=A::3\n"
+             "annotation cdi.k8s.io/nvidia-device-plugin_unique="
+             "k8s.device-plugin.nvidia.com/gpu=A\n"
+             "cdi k8s.device-plugin.nvidia.com/gpu=A\n"
+             "cdi rondo/slot=A::3"},
+        Case{"cdi_by_annotation",
+             {kAnnotations},
+             {"A::3"},
+             Injected(config::Injection::kCdi),
+             "env RONDO_SLOTS=A::3\n"
+             "annotation cdi.k8s.io/nvidia-device-plugin_unique="
+             "k8s.device-plugin.nvidia.com/gpu=A,rondo/slot=A::3"},
+        Case{"cdi_not_for_whole_gpus",
+             {kEnvvar},
+             {"C"},
+             Injected(config::Injection::kCdi),
+             "env NVIDIA_VISIBLE_DEVICES=C"},
         Case{"not_for_whole_gpus",
              {kEnvvar},
              {"C"},

@@ -19,6 +19,7 @@
 #include "deviceplugin/inventory.h"
 #include "deviceplugin/link_finder.h"
 #include "deviceplugin/retired.h"
+#include "deviceplugin/slot_cdi_spec.h"
 
 namespace rondo::deviceplugin {
 namespace {
@@ -84,6 +85,8 @@ class Manager::Impl {
                              WriteCdiSpecs(plan.flags, all, settings,
                                            options_.root, options_.cdi_dir));
     }
+    RONDO_RETURN_IF_ERROR(
+        KeepSlotCdiSpec(options_, settings.injection, inventory, Slots()));
     RONDO_RETURN_IF_ERROR(MakeDirectories(options_.socket_dir, 0750));
 
     for (const std::string& warning : inventory.warnings) LogWarning(warning);
