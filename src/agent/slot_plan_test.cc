@@ -24,8 +24,10 @@ TEST(MakeShareConfig, AutoDividesWhatIsUsableInWholeMebibytes) {
   options.memory = config::MemoryMode::kEnforce;
   options.on_agent_loss = config::OnAgentLoss::kOpen;
   options.turn = std::chrono::seconds(2);
+  options.standard_takes_turns = true;
   const share::ShareConfig config = MakeShareConfig(options, groups);
   EXPECT_EQ(config.turn, std::chrono::seconds(2));
+  EXPECT_TRUE(config.standard_takes_turns);
   ASSERT_EQ(config.slots.size(), 7u);
   EXPECT_EQ(config.slots[2].id(), "GPU-a::2");
   EXPECT_EQ(config.slots[2].limit_bytes, 3413 * kMiB);

@@ -167,6 +167,12 @@ INSTANTIATE_TEST_SUITE_P(
         Row{"PeriodRange", "rondo: {period: 1h}", false,
             "must be between 1ms and 10s, not 1h"},
         Row{"InjectionByCdi", "rondo: {injection: cdi}", true, ""},
+        Row{"StandardTakesTurns", "rondo: {standardTakesTurns: true}", true,
+            ""},
+        Row{"StandardTakesTurnsWord", "rondo: {standardTakesTurns: \"yes\"}",
+            false, "`rondo.standardTakesTurns` must be true or false"},
+        Row{"StandardTakesTurnsNumber", "rondo: {standardTakesTurns: 1}", false,
+            "`rondo.standardTakesTurns` must be true or false"},
         Row{"InjectionWord", "rondo: {injection: cdl}", false,
             "did you mean cdi? Values: env, file, cdi, none"},
         Row{"EnforceWithoutInjection",
@@ -224,7 +230,14 @@ TEST(CompileTest, AbsentRondoKeyMeansNvidiasBehaviour) {
 
 TEST(CompileTest, RondoValuesReachThePlan) {
   const RondoOptions options =
-      Compile("rondo: {slotMemory: 1.5Gi, period: 20ms, turn: 1s}").plan->rondo;
+      Compile(
+          "rondo: {slotMemory: 1.5Gi, period: 20ms, turn: 1s, "
+          "standardTakesTurns: yes, injection: cdi}")
+          .plan->rondo;
+  EXPECT_TRUE(options.standard_takes_turns);
+  EXPECT_EQ(options.injection, Injection::kCdi);
+  EXPECT_FALSE(Compile("rondo: {standardTakesTurns: false}")
+                   .plan->rondo.standard_takes_turns);
   EXPECT_EQ(options.slot_memory_bytes, uint64_t{1536} << 20);
   EXPECT_EQ(options.period, std::chrono::milliseconds(20));
   EXPECT_EQ(options.turn, std::chrono::seconds(1));

@@ -121,6 +121,13 @@ void ReadKey(absl::string_view key, const Node& node, RondoSpec& spec,
     ReadDuration(node, key, 1ms, 10s, options.period, problems);
   } else if (key == "turn") {
     ReadDuration(node, key, 10ms, 60s, options.turn, problems);
+  } else if (key == "standardTakesTurns") {
+    if (node.kind == Kind::kBool) {
+      options.standard_takes_turns = node.boolean;
+    } else {
+      Bad(node, "`rondo.standardTakesTurns` must be true or false", "",
+          problems);
+    }
   } else if (key == "injection") {
     spec.injection_mark = node.mark;
     constexpr Word<Injection> kWords[] = {{"env", Injection::kEnv},

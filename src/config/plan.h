@@ -110,6 +110,9 @@ struct RondoOptions {
   std::optional<uint64_t> slot_memory_bytes;  // empty = auto: usable / replicas
   std::chrono::microseconds period{40'000};
   std::chrono::microseconds turn{500'000};
+  // Standard tenants take turns as batch tenants do, while a latency tenant is
+  // there.
+  bool standard_takes_turns = false;
   Injection injection = Injection::kNone;
   OnAgentLoss on_agent_loss = OnAgentLoss::kClosed;
 };

@@ -57,7 +57,8 @@ std::vector<Section> MakeSections() {
       {"rondo",
        "`rondo`",
        false,
-       {"memory", "slotMemory", "period", "turn", "injection", "onAgentLoss"}},
+       {"memory", "slotMemory", "period", "turn", "standardTakesTurns",
+        "injection", "onAgentLoss"}},
   };
 }
 
