@@ -2,29 +2,24 @@
 #include "demo/demo_command.h"
 
 #include <signal.h>
-#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <chrono>
-#include <filesystem>
 #include <iostream>
 #include <map>
 #include <optional>
-#include <set>
 #include <vector>
 
 #include "CLI/CLI.hpp"
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_split.h"
 #include "base/file.h"
 #include "base/status.h"
 #include "demo/agent_process.h"
 #include "demo/narrator.h"
 #include "demo/sharing_tour.h"
 #include "demo/stand_in_kubelet.h"
+#include "demo/stand_in_pod_apis.h"
 #include "sim/driver/node_driver.h"
 #include "sim/node.h"
 
@@ -50,7 +45,9 @@ class Demo {
       : profile_(std::move(profile)),
         scratch_(std::move(scratch)),
         config_(scratch_ + "/config.yaml"),
-        kubelet_(AgentProcess::DevicePluginDir(scratch_)) {}
+        kubelet_(AgentProcess::DevicePluginDir(scratch_)),
+        pod_apis_(scratch_ + "/pod-resources.sock",
+                  scratch_ + "/pods-api.sock") {}
 
   absl::Status Run();
 
@@ -74,6 +71,7 @@ class Demo {
   const std::string scratch_;
   const std::string config_;
   StandInKubelet kubelet_;
+  StandInPodApis pod_apis_;
   Narrator narrator_;
   std::optional<sim::Node> node_;
   std::unique_ptr<sim::driver::NodeDriver> driver_;
@@ -116,7 +114,9 @@ absl::Status Demo::Start() {
   RONDO_ASSIGN_OR_RETURN(node_,
                          sim::Node::Create(profile_, scratch_ + "/node"));
   RONDO_ASSIGN_OR_RETURN(driver_, sim::driver::NodeDriver::Start(node_->dir()));
-  tour_.emplace(*node_, *driver_, scratch_ + "/run", narrator_);
+  pod_apis_.ServeHolders(true);
+  pod_apis_.ServePods(true);
+  tour_.emplace(*node_, *driver_, kubelet_, pod_apis_, narrator_);
   RONDO_RETURN_IF_ERROR(WriteFileAtomically(config_, "version: v1\n"));
   RONDO_RETURN_IF_ERROR(kubelet_.Start());
   std::cout << "A simulated node with " << profile_
@@ -216,29 +216,29 @@ absl::Status Demo::LimitMemory() {
       config_, ConfigText("4") + "rondo:\n  memory: enforce\n"));
   RONDO_RETURN_IF_ERROR(
       ShowAllocatable("replicas: 4; memory: enforce", 4 * node_->gpu_count()));
+  // Pods on all slots but those of GPU 0: there the tour's will run.
   RONDO_ASSIGN_OR_RETURN(const std::string uuid, node_->Uuid(0));
-  std::vector<Grant> grants;
+  std::vector<std::string> there;
   for (int i = 0; i < allocatable_; ++i) {
-    const Admission pod =
-        kubelet_.Admit(absl::StrCat("new-", i), {{{kGpu, 1}}});
+    const std::string name = absl::StrCat("other-", i);
+    const Admission pod = kubelet_.Admit(name, {{{kGpu, 1}}});
     if (pod.phase != Admission::Phase::kRunning)
-      return absl::InternalError(absl::StrCat("new-", i, ": ", pod.message));
+      return absl::InternalError(absl::StrCat(name, ": ", pod.message));
     if (pod.grants.at(0).envs.at("NVIDIA_VISIBLE_DEVICES") == uuid)
-      grants.push_back(pod.grants[0]);
+      there.push_back(name);
   }
-  if (grants.size() != 4)
-    return absl::InternalError(
-        absl::StrCat(grants.size(), " pods came to GPU 0, not 4"));
-  return tour_->MemoryWithRondo(grants);
+  for (const std::string& pod : there) kubelet_.Remove(pod);
+  return tour_->MemoryWithRondo();
 }
 
 absl::Status Demo::ShareTime() {
-  // What is left needs no kubelet: a workstation's `rondo run`.
-  agent_->Signal(SIGTERM);
-  if (const int code = agent_->Wait(); code != 0)
-    return absl::InternalError(absl::StrCat("the agent exited with ", code));
   RONDO_RETURN_IF_ERROR(tour_->Weights());
-  return tour_->Latency();
+  RONDO_RETURN_IF_ERROR(tour_->Latency());
+  agent_->Signal(SIGTERM);
+  const int code = agent_->Wait();
+  return code == 0 ? absl::OkStatus()
+                   : absl::InternalError(
+                         absl::StrCat("the agent exited with ", code));
 }
 
 int RunDemo(const std::string& profile, const std::string& scratch) {
@@ -248,41 +248,9 @@ int RunDemo(const std::string& profile, const std::string& scratch) {
   return ExitCode(status);
 }
 
-std::set<pid_t> Children() {
-  std::set<pid_t> children;
-  std::error_code gone;
-  for (const auto& entry : std::filesystem::directory_iterator("/proc", gone)) {
-    pid_t pid = 0;
-    if (!absl::SimpleAtoi(entry.path().filename().string(), &pid)) continue;
-    // pid (name) state parent ..., and the name may hold anything.
-    const std::string stat = ReadFile(entry.path() / "stat").value_or("");
-    const std::vector<std::string> fields = absl::StrSplit(
-        stat.substr(std::min(stat.size(), stat.rfind(')') + 1)), ' ');
-    if (fields.size() > 2 && fields[2] == absl::StrCat(getpid()))
-      children.insert(pid);
-  }
-  return children;
-}
-
-// The arbiter that `rondo run` starts leaves every group and session, to serve
-// later runs. Orphans of ours become our children, and end here.
-void EndOrphans(const std::set<pid_t>& not_ours) {
-  for (bool found = true; found;) {
-    found = false;
-    for (const pid_t pid : Children()) {
-      if (not_ours.contains(pid)) continue;
-      found = true;
-      kill(pid, SIGKILL);
-      waitpid(pid, nullptr, 0);
-    }
-  }
-}
-
 // Runs the demo in a process group of its own, so that nothing of it is left
 // however it ends: by itself, by a signal to us, or by a crash.
 int Supervise(const std::string& profile, const std::string& scratch) {
-  const std::set<pid_t> children_before = Children();
-  prctl(PR_SET_CHILD_SUBREAPER, 1);
   sigset_t wanted, before;
   sigemptyset(&wanted);
   for (const int signal : {SIGCHLD, SIGHUP, SIGINT, SIGQUIT, SIGTERM})
@@ -306,7 +274,6 @@ int Supervise(const std::string& profile, const std::string& scratch) {
     kill(-child, SIGKILL);
   }
   kill(-child, SIGKILL);  // an agent that outlived it
-  EndOrphans(children_before);
   if (ended_by != 0) return 128 + ended_by;
   return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }

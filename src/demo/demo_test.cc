@@ -117,8 +117,7 @@ TEST_F(DemoTest, TheOptionsOfAnAgentInTheEnvironmentAreNotItsOwn) {
   EXPECT_EQ(Survivors(), 0);
 }
 
-// While the agent is on its way or there; while `rondo run` has an arbiter,
-// which is in nobody's group or session.
+// While the agent is on its way or there; while it has programs.
 class InterruptedDemoTest : public DemoTest,
                             public testing::WithParamInterface<const char*> {};
 

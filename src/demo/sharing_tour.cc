@@ -80,10 +80,8 @@ std::vector<std::string> SharingTour::NodeEnvironment(
 }
 
 absl::StatusOr<SharingTour::Tenant> SharingTour::Start(
-    const std::vector<std::string>& before, const std::string& options,
-    const std::vector<std::string>& environment) {
-  std::vector<std::string> words = before;
-  words.insert(words.end(), {kSelf, "sim-tenant", "--wait"});
+    const std::string& options, const std::vector<std::string>& environment) {
+  std::vector<std::string> words = {kSelf, "sim-tenant", "--wait"};
   for (absl::string_view word :
        absl::StrSplit(absl::StrCat(options, kTurns), ' ', absl::SkipEmpty()))
     words.emplace_back(word);
@@ -95,39 +93,50 @@ absl::StatusOr<SharingTour::Tenant> SharingTour::Start(
 
 absl::StatusOr<SharingTour::Tenant> SharingTour::StartPlain(
     const std::string& options, int gpu) {
-  return Start({}, absl::StrCat(options, " --device ", gpu),
-               NodeEnvironment(""));
+  return Start(absl::StrCat(options, " --device ", gpu), NodeEnvironment(""));
 }
 
 // As a container's runtime would, of what Allocate answered. There are no
 // containers here: what would be mounted is found at the host's paths.
 absl::StatusOr<SharingTour::Tenant> SharingTour::StartInPod(
-    const Grant& grant, const std::string& options) {
+    const std::map<std::string, std::string>& annotations,
+    const std::string& options) {
+  const std::string pod = absl::StrCat("tenant-", ++last_pod_);
+  pod_apis_.SetPod(pod, annotations);
+  const Admission admission = kubelet_.Admit(pod, {{{"nvidia.com/gpu", 1}}});
+  if (admission.phase != Admission::Phase::kRunning)
+    return absl::InternalError(absl::StrCat(pod, ": ", admission.message));
+  pods_.push_back(pod);
+  const Grant& grant = admission.grants.at(0);
+  pod_apis_.Hold(pod, grant.device_ids);
   std::string preload, run_dir;
-  const auto library = grant.envs.find("LD_PRELOAD");
-  if (library == grant.envs.end())
-    return absl::AbortedError("Allocate's answer has no LD_PRELOAD");
-  for (const auto& [container, host] : grant.mounts) {
-    if (absl::StartsWith(library->second, container + "/"))
-      preload = host + library->second.substr(container.size());
-    if (absl::StartsWith(container, "/run/rondo/"))
-      run_dir = host.substr(0, host.rfind('/'));
+  std::vector<std::string> others;
+  for (const auto& [name, value] : grant.envs) {
+    if (name != "LD_PRELOAD") {
+      others.push_back(absl::StrCat(name, "=", value));
+      continue;
+    }
+    for (const auto& [container, host] : grant.mounts) {
+      if (absl::StartsWith(value, container + "/"))
+        preload = host + value.substr(container.size());
+      if (absl::StartsWith(container, "/run/rondo/"))
+        run_dir = host.substr(0, host.rfind('/'));
+    }
   }
+  if (preload.empty())
+    return absl::AbortedError("Allocate's answer brings no library");
   std::vector<std::string> environment = NodeEnvironment(preload);
   environment.push_back("RONDO_RUN_DIR=" + run_dir);
-  for (const auto& [name, value] : grant.envs)
-    if (name != "LD_PRELOAD")
-      environment.push_back(absl::StrCat(name, "=", value));
-  return Start({}, options, environment);
+  environment.insert(environment.end(), others.begin(), others.end());
+  return Start(options, environment);
 }
 
-absl::StatusOr<SharingTour::Tenant> SharingTour::StartRun(
-    const std::string& run_options, const std::string& options) {
-  std::vector<std::string> words = {kSelf, "run", "--run-dir", run_dir_};
-  for (absl::string_view word : absl::StrSplit(run_options, ' '))
-    words.emplace_back(word);
-  words.emplace_back("--");
-  return Start(words, options, NodeEnvironment(""));
+void SharingTour::EndPods() {
+  for (const std::string& pod : pods_) {
+    kubelet_.Remove(pod);
+    pod_apis_.Remove(pod);
+  }
+  pods_.clear();
 }
 
 absl::Status SharingTour::MemoryWithoutRondo() {
@@ -150,25 +159,24 @@ absl::Status SharingTour::MemoryWithoutRondo() {
                absl::StrCat(failed, " of 3 failed"));
 }
 
-absl::Status SharingTour::MemoryWithRondo(const std::vector<Grant>& grants) {
+absl::Status SharingTour::MemoryWithRondo() {
   RONDO_ASSIGN_OR_RETURN(
       const Tenant greedy,
-      StartInPod(grants.at(0), MemoryOptions(CardBytes(node_)) + kBatch +
-                                   " --warmup 0 --seconds 0.5"));
+      StartInPod({}, MemoryOptions(CardBytes(node_)) + kBatch +
+                         " --warmup 0 --seconds 0.5"));
   // It holds what it got. The others come after it.
-  const double wanted =
-      std::floor(CardBytes(node_) / grants.size() / 2 / kMiB) * kMiB;
+  const double wanted = std::floor(CardBytes(node_) / 4 / 2 / kMiB) * kMiB;
   std::vector<Tenant> others;
-  for (size_t i = 1; i < grants.size(); ++i) {
-    RONDO_ASSIGN_OR_RETURN(
-        Tenant other, StartInPod(grants[i], MemoryOptions(wanted) + kBatch +
-                                                " --warmup 0 --seconds 0.5"));
+  for (int i = 0; i < 3; ++i) {
+    RONDO_ASSIGN_OR_RETURN(Tenant other,
+                           StartInPod({}, MemoryOptions(wanted) + kBatch +
+                                              " --warmup 0 --seconds 0.5"));
     others.push_back(std::move(other));
   }
   std::vector<sim::driver::TenantProcess*> all = {greedy.get()};
   for (const Tenant& other : others) all.push_back(other.get());
   RONDO_RETURN_IF_ERROR(RunAll(all));
-
+  EndPods();
   const double slot = greedy->Number("total_bytes");
   const double got = greedy->Number("memory_bytes");
   narrator_.Show("with Rondo: the greedy one gets",
@@ -195,16 +203,18 @@ absl::Status SharingTour::MemoryWithRondo(const std::vector<Grant>& grants) {
 absl::Status SharingTour::Weights() {
   narrator_.Scene(
       "Time: two programs that never pause, with weights 3 and 1 "
-      "(rondo run --weight).");
+      "(annotation rondo/weight).");
   std::vector<Tenant> tenants;
-  for (const char* weight : {"--weight 3", "--weight 1"}) {
+  for (const char* weight : {"3", "1"}) {
     RONDO_ASSIGN_OR_RETURN(
         Tenant tenant,
-        StartRun(weight, absl::StrFormat("%s --warmup %.1f --seconds 1.6",
-                                         kBatch, kSettled)));
+        StartInPod({{"rondo/weight", weight}},
+                   absl::StrFormat("%s --warmup %.1f --seconds 1.6", kBatch,
+                                   kSettled)));
     tenants.push_back(std::move(tenant));
   }
   RONDO_RETURN_IF_ERROR(RunAll(tenants));
+  EndPods();
   const double three = tenants[0]->Number("share");
   const double one = tenants[1]->Number("share");
   const std::string measured = absl::StrFormat(
@@ -220,7 +230,7 @@ absl::StatusOr<SharingTour::Outcome> SharingTour::ServiceBesideBatch(
   const std::string span =
       absl::StrFormat(" --warmup %.1f --seconds %.1f", warmup, seconds);
   const auto start = [&](const char* cls, const std::string& options) {
-    return with_rondo ? StartRun(absl::StrCat("--class ", cls), options)
+    return with_rondo ? StartInPod({{"rondo/class", cls}}, options)
                       : StartPlain(options);
   };
   std::vector<Tenant> tenants;
@@ -241,6 +251,7 @@ absl::StatusOr<SharingTour::Outcome> SharingTour::ServiceBesideBatch(
   Outcome outcome;
   outcome.counts = driver_.TakeCounts(0);
   outcome.seconds = warmup + seconds;
+  EndPods();
   outcome.service = ServiceOf(*tenants[0]);
   for (int i = 1; i < 4; ++i)
     outcome.service.share += tenants[i]->Number("share");
@@ -266,7 +277,7 @@ void SharingTour::ShowService(absl::string_view what, const Service& service) {
 absl::Status SharingTour::Latency() {
   narrator_.Scene(
       "Latency: a service with pauses beside three batch programs "
-      "(rondo run --class).");
+      "(annotation rondo/class).");
   RONDO_ASSIGN_OR_RETURN(const Outcome before, ServiceBesideBatch(false));
   RONDO_ASSIGN_OR_RETURN(const Outcome after, ServiceBesideBatch(true));
   const Service &stock = before.service, &rondo = after.service;

@@ -13,6 +13,7 @@
 #ifndef RONDO_DEMO_SHARING_TOUR_H_
 #define RONDO_DEMO_SHARING_TOUR_H_
 
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -22,6 +23,7 @@
 #include "absl/status/statusor.h"
 #include "demo/narrator.h"
 #include "demo/stand_in_kubelet.h"
+#include "demo/stand_in_pod_apis.h"
 #include "sim/driver/node_driver.h"
 #include "sim/driver/tenant_process.h"
 #include "sim/node.h"
@@ -30,18 +32,20 @@ namespace rondo::demo {
 
 class SharingTour {
  public:
-  // All outlive it. run_dir: where `rondo run` meets its arbiter.
+  // All outlive it. With Rondo, programs run in pods: on the node, an agent
+  // serves the kubelet, and no GPU but the first has slots to give.
   SharingTour(const sim::Node& node, sim::driver::NodeDriver& driver,
-              std::string run_dir, Narrator& narrator)
+              StandInKubelet& kubelet, StandInPodApis& pod_apis,
+              Narrator& narrator)
       : node_(node),
         driver_(driver),
-        run_dir_(std::move(run_dir)),
+        kubelet_(kubelet),
+        pod_apis_(pod_apis),
         narrator_(narrator) {}
 
   // Four programs on the first GPU, one of which wants all of its memory.
-  // grants: Allocate's answers for four pods on it, under `memory: enforce`.
   absl::Status MemoryWithoutRondo();
-  absl::Status MemoryWithRondo(const std::vector<Grant>& grants);
+  absl::Status MemoryWithRondo();  // under `memory: enforce`, by four slots
   // Two programs with weights 3 and 1.
   absl::Status Weights();
   // A latency program beside three batch programs.
@@ -60,15 +64,15 @@ class SharingTour {
     double seconds = 0;
   };
 
-  absl::StatusOr<Tenant> Start(const std::vector<std::string>& before,
-                               const std::string& options,
+  absl::StatusOr<Tenant> Start(const std::string& options,
                                const std::vector<std::string>& environment);
   // Without Rondo, on the GPU of that index.
   absl::StatusOr<Tenant> StartPlain(const std::string& options, int gpu = 0);
-  absl::StatusOr<Tenant> StartInPod(const Grant& grant,
-                                    const std::string& options);
-  absl::StatusOr<Tenant> StartRun(const std::string& run_options,
-                                  const std::string& options);
+  // In a pod with these annotations, which EndPods ends.
+  absl::StatusOr<Tenant> StartInPod(
+      const std::map<std::string, std::string>& annotations,
+      const std::string& options);
+  void EndPods();
   std::vector<std::string> NodeEnvironment(const std::string& preload) const;
   static Service ServiceOf(const sim::driver::TenantProcess& tenant);
   void ShowService(absl::string_view what, const Service& service);
@@ -76,8 +80,11 @@ class SharingTour {
 
   const sim::Node& node_;
   sim::driver::NodeDriver& driver_;
-  const std::string run_dir_;
+  StandInKubelet& kubelet_;
+  StandInPodApis& pod_apis_;
   Narrator& narrator_;
+  int last_pod_ = 0;
+  std::vector<std::string> pods_;  // that run
 };
 
 }  // namespace rondo::demo

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The node-local half of a kubelet that tells about pods: PodResources v1 and
-// the Pods API v1alpha1, in-process, on real unix sockets. For tests.
+// the Pods API v1alpha1, in-process, on real unix sockets. For tests
+// and `rondo demo`.
 //
 // Rules follow kubernetes pkg/kubelet 1.37: a list is what is true at that
 // moment; the Pods API fails until kubelet has heard from its sources.
