@@ -69,8 +69,8 @@ class Card : public share::SlotServer::Observer {
     posix_spawn_file_actions_init(&files);
     posix_spawn_file_actions_addopen(&files, 1, "/dev/null", O_WRONLY, 0);
     pid_t pid = 0;
-    const int error = posix_spawn(&pid, tenant.c_str(), &files, nullptr, argv,
-                                  environ);
+    const int error =
+        posix_spawn(&pid, tenant.c_str(), &files, nullptr, argv, environ);
     posix_spawn_file_actions_destroy(&files);
     setenv("LD_PRELOAD", others.c_str(), 1);
     if (error != 0) return 0;
@@ -119,9 +119,7 @@ class Card : public share::SlotServer::Observer {
                     busy_ns_[p.pid] += p.busy_ns;
                 }) {}
 
-  std::string Slot(int i) const {
-    return gpu_.uuid + "::" + std::to_string(i);
-  }
+  std::string Slot(int i) const { return gpu_.uuid + "::" + std::to_string(i); }
   std::string Folder(int i) const {
     return gpu_.uuid + "-" + std::to_string(i);
   }
