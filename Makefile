@@ -1,5 +1,5 @@
 # Two commands on a fresh machine: `make demo` and `make test`. Everything else is for people who work on Rondo.
-.PHONY: demo test check build image test-cluster cluster bench benchmarks sanitizers clean deps
+.PHONY: demo test check build image cluster-tenant test-cluster cluster bench benchmarks sanitizers clean deps
 
 # Debian 12's tools; a fresh machine may lack even cmake, so every target installs first (a no-op when all is there).
 deps:
@@ -25,12 +25,17 @@ image: deps
 	@cmake --build --preset release --target rondo
 	@tools/image --binary build/release/bin/rondo --out build/image/rondo.tar
 
+# A program for pods on the simulated GPU.
+cluster-tenant: deps
+	@cmake --preset release >/dev/null
+	@cmake --build --preset release --target rondo-sim-tenant
+
 # Real Kubernetes on this machine; K8S=1.34 chooses the oldest supported release.
-test-cluster: image
+test-cluster: image cluster-tenant
 	@tools/install-deps cluster
 	@test/cluster/run
 
-cluster: image
+cluster: image cluster-tenant
 	@tools/install-deps cluster
 	@test/cluster/up
 

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package cluster tests Rondo as a user meets it: installed by its manifest on
-// a real Kubernetes node. What is expected is read from the API server and from
-// inside containers, never from Rondo's own logs. Start it by test/cluster/run.
+// a real Kubernetes node. What is expected is read from the API server, from
+// inside containers and from the agent's HTTP API, never from Rondo's own logs.
+// Start it by test/cluster/run.
 package cluster
 
 import (

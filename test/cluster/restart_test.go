@@ -103,14 +103,28 @@ func TestAgentRestart(t *testing.T) {
 // when its process started.
 func startOfNext(t *testing.T, old *corev1.Pod) time.Time {
 	t.Helper()
+	at := startOfNextProcess(t, old)
+	until(t, soon, "the new agent to be ready", func() error {
+		pod, err := cluster.RondoPod()
+		if err == nil && containerID(pod) == containerID(old) {
+			err = fmt.Errorf("%s has still the old container", pod.Name)
+		}
+		return err
+	})
+	return at
+}
+
+// startOfNextProcess does not wait for it to be ready.
+func startOfNextProcess(t *testing.T, old *corev1.Pod) time.Time {
+	t.Helper()
 	var at time.Time
 	until(t, soon, "a new agent", func() error {
-		pod, err := cluster.RondoPod()
+		pod, err := cluster.FindRondoPod(func(pod *corev1.Pod) bool {
+			return containerID(pod) != "" && containerID(pod) != containerID(old) &&
+				pod.Status.ContainerStatuses[0].State.Running != nil
+		})
 		if err != nil {
 			return err
-		}
-		if pod.Status.ContainerStatuses[0].ContainerID == old.Status.ContainerStatuses[0].ContainerID {
-			return fmt.Errorf("%s has still the old container", pod.Name)
 		}
 		pid, err := agent(pod)
 		if err != nil {
@@ -120,6 +134,13 @@ func startOfNext(t *testing.T, old *corev1.Pod) time.Time {
 		return err
 	})
 	return at
+}
+
+func containerID(pod *corev1.Pod) string {
+	if len(pod.Status.ContainerStatuses) == 0 {
+		return ""
+	}
+	return pod.Status.ContainerStatuses[0].ContainerID
 }
 
 func signal(t *testing.T, pod *corev1.Pod, what syscall.Signal) {

@@ -93,14 +93,7 @@ func configure(t *testing.T, text string, resource corev1.ResourceName, want int
 // it to the agent's pod, and returns when that was.
 func edit(t *testing.T, data map[string]string) time.Time {
 	t.Helper()
-	pod, err := cluster.RondoPod()
-	if err != nil {
-		t.Fatal(err)
-	}
-	volume, err := node.ConfigMapVolume(pod, node.RondoConfigMap)
-	if err != nil {
-		t.Fatal(err)
-	}
+	volume := configVolume(t)
 	swaps := watchFolder(t, volume)
 	if holds(volume, data) == nil {
 		return time.Now()
@@ -120,6 +113,21 @@ func edit(t *testing.T, data map[string]string) time.Time {
 			return at
 		}
 	}
+}
+
+// configVolume is the folder with the files of the ConfigMap, as the agent sees
+// them.
+func configVolume(t *testing.T) string {
+	t.Helper()
+	pod, err := cluster.RondoPod()
+	if err != nil {
+		t.Fatal(err)
+	}
+	volume, err := node.ConfigMapVolume(pod, node.RondoConfigMap)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return volume
 }
 
 // holds: the folder has exactly these files. (Looked up through the link

@@ -5,16 +5,27 @@ package node
 import (
 	"context"
 	"fmt"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
 )
 
-// Driver is the simulated NVIDIA driver of the node. To Rondo and to
-// containers this machine looks like one with that driver installed.
+// DriverLibraries is where the node has the driver's libraries, the simulation's
+// among them.
+const DriverLibraries = "/usr/lib64"
+
+// interposer makes a program's calls of the kernel driver reach the simulated
+// one. It finds the driver by the folder that it is loaded from.
+const interposer = "librondo-sim-driver.so"
+
+// Driver is the simulated NVIDIA driver of the node: libraries, device files
+// and a process in the place of the kernel's part. To Rondo and to containers
+// this machine looks like one with that driver installed.
 type Driver struct {
-	rondo string // the executable
-	state string
+	rondo  string // the executable
+	state  string
+	kernel *process
 }
 
 // InstallDriver puts a simulated driver for the GPUs of the profile on the
@@ -24,12 +35,15 @@ func (n *Node) InstallDriver(ctx context.Context, profile string) error {
 		rondo: filepath.Join(n.tree, "build/release/bin/rondo"),
 		state: filepath.Join(os.Getenv("RONDO_NODE_DIR"), "driver"),
 	}
+	if n.Driver != nil {
+		n.Driver.kernel.kill()
+	}
 	if err := d.sim(ctx, "--profile", profile); err != nil {
 		return err
 	}
 	// The real folders, with the driver's files in them. A copy, since the
 	// machine's own /usr must not change; mounted over it for this node only.
-	const libraries = "/usr/lib64"
+	const libraries = DriverLibraries
 	for _, step := range [][]string{
 		{"sh", "-c", "rm -rf /dev/nvidia*"}, // of earlier GPUs
 		{"cp", "-an", libraries + "/.", d.state + libraries},
@@ -41,7 +55,18 @@ func (n *Node) InstallDriver(ctx context.Context, profile string) error {
 		}
 	}
 	n.Driver = d
-	return nil
+	var err error
+	if d.kernel, err = n.start(d.rondo, "sim", "driver", "--state", d.state); err != nil {
+		return err
+	}
+	return d.kernel.untilReady(ctx, func(ctx context.Context) error {
+		var dialer net.Dialer
+		connection, err := dialer.DialContext(ctx, "unixpacket", filepath.Join(libraries, "rondo-sim.nvidia0"))
+		if err != nil {
+			return err
+		}
+		return connection.Close()
+	})
 }
 
 // Xid lets a GPU fail with an Xid; Clear makes it well again.

@@ -3,9 +3,11 @@
 package node
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"fmt"
+	"io"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/kubernetes/scheme"
@@ -15,19 +17,54 @@ import (
 // Exec runs a command in a container, as `kubectl exec` does, and returns what
 // it printed.
 func (n *Node) Exec(ctx context.Context, pod *corev1.Pod, container string, command ...string) (string, error) {
+	var stdout bytes.Buffer
+	err := n.stream(ctx, pod, container, nil, &stdout, command)
+	return stdout.String(), err
+}
+
+// Session is a command that runs in a container and can be talked to. It ends
+// with its context, or by itself.
+type Session struct {
+	in  *io.PipeWriter
+	out *bufio.Reader
+}
+
+// Talk starts the command, as `kubectl exec -i` does.
+func (n *Node) Talk(ctx context.Context, pod *corev1.Pod, container string, command ...string) *Session {
+	inRead, in := io.Pipe()
+	out, outWrite := io.Pipe()
+	go func() {
+		err := n.stream(ctx, pod, container, inRead, outWrite, command)
+		outWrite.CloseWithError(err) // nil: end of file
+		inRead.CloseWithError(io.ErrClosedPipe)
+	}()
+	return &Session{in: in, out: bufio.NewReader(out)}
+}
+
+// Say writes a line to the command's input.
+func (s *Session) Say(line string) error {
+	_, err := io.WriteString(s.in, line+"\n")
+	return err
+}
+
+// Line reads the next line that the command prints. An error is how it ended:
+// io.EOF is well.
+func (s *Session) Line() (string, error) { return s.out.ReadString('\n') }
+
+func (n *Node) stream(ctx context.Context, pod *corev1.Pod, container string, stdin io.Reader, stdout io.Writer, command []string) error {
 	request := n.Client.CoreV1().RESTClient().Post().
 		Namespace(pod.Namespace).Resource("pods").Name(pod.Name).SubResource("exec").
 		VersionedParams(&corev1.PodExecOptions{
-			Container: container, Command: command, Stdout: true, Stderr: true,
+			Container: container, Command: command, Stdin: stdin != nil, Stdout: true, Stderr: true,
 		}, scheme.ParameterCodec)
 	executor, err := remotecommand.NewWebSocketExecutor(n.config, "GET", request.URL().String())
 	if err != nil {
-		return "", err
+		return err
 	}
-	var stdout, stderr bytes.Buffer
-	err = executor.StreamWithContext(ctx, remotecommand.StreamOptions{Stdout: &stdout, Stderr: &stderr})
+	var stderr bytes.Buffer
+	err = executor.StreamWithContext(ctx, remotecommand.StreamOptions{Stdin: stdin, Stdout: stdout, Stderr: &stderr})
 	if err != nil {
-		return "", fmt.Errorf("exec %v in %s/%s: %w: %s", command, pod.Name, container, err, &stderr)
+		return fmt.Errorf("exec %v in %s/%s: %w: %s", command, pod.Name, container, err, &stderr)
 	}
-	return stdout.String(), nil
+	return nil
 }

@@ -12,6 +12,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"runtime"
 	"strings"
 )
@@ -19,8 +20,13 @@ import (
 // Images that the node itself brings. Nothing is pulled: there is no network.
 const (
 	BusyboxImage = "rondo.test/busybox:1"
+	TenantImage  = "rondo.test/tenant:1" // busybox and TenantProgram
 	pauseImage   = "rondo.test/pause:1"
 )
+
+// TenantProgram uses a GPU in a known way: docs/sim-driver.md. It wants the
+// node's DriverLibraries, in LD_LIBRARY_PATH.
+const TenantProgram = "rondo-sim-tenant"
 
 const (
 	manifestType = "application/vnd.oci.image.manifest.v1+json"
@@ -31,33 +37,43 @@ const (
 // object is a piece of JSON of the OCI image layout.
 type object map[string]any
 
-// writeImages writes an OCI image layout with the two images to path. Both are
-// Debian's static busybox; a pod's sandbox needs no more than a process that
-// waits.
-func writeImages(path string) error {
+// writeImages writes an OCI image layout with the images to path. All have
+// Debian's static busybox, even a pod's sandbox, which needs no more than a
+// process that waits. tenant: the TenantProgram of this machine.
+func writeImages(path, tenant string) error {
 	layer, err := busyboxLayer()
+	if err != nil {
+		return err
+	}
+	program, err := programLayer(tenant)
 	if err != nil {
 		return err
 	}
 	var archive bytes.Buffer
 	image := newTar(&archive)
 	image.file("oci-layout", 0o644, []byte(`{"imageLayoutVersion":"1.0.0"}`))
-	layerBlob := image.blob(layerType, layer)
+	busybox, withTenant := image.blob(layerType, layer), image.blob(layerType, program)
 	var manifests []object
 	for _, each := range []struct {
 		name    string
 		command []string
+		layers  []object
 	}{
-		{BusyboxImage, []string{"/bin/sh"}},
-		{pauseImage, []string{"/bin/tail", "-f", "/dev/null"}},
+		{BusyboxImage, []string{"/bin/sh"}, []object{busybox}},
+		{TenantImage, []string{"/bin/" + TenantProgram}, []object{busybox, withTenant}},
+		{pauseImage, []string{"/bin/tail", "-f", "/dev/null"}, []object{busybox}},
 	} {
+		var diffIDs []any
+		for _, blob := range each.layers {
+			diffIDs = append(diffIDs, blob["digest"])
+		}
 		config := image.json(configType, object{
 			"os": "linux", "architecture": runtime.GOARCH,
 			"config": object{"Cmd": each.command, "Env": []string{"PATH=/bin"}},
-			"rootfs": object{"type": "layers", "diff_ids": []any{layerBlob["digest"]}},
+			"rootfs": object{"type": "layers", "diff_ids": diffIDs},
 		})
 		manifest := image.json(manifestType, object{
-			"schemaVersion": 2, "mediaType": manifestType, "config": config, "layers": []object{layerBlob},
+			"schemaVersion": 2, "mediaType": manifestType, "config": config, "layers": each.layers,
 		})
 		manifest["annotations"] = object{"io.containerd.image.name": each.name}
 		manifests = append(manifests, manifest)
@@ -97,6 +113,47 @@ func busyboxLayer() ([]byte, error) {
 		if applet != "busybox" {
 			layer.header(&tar.Header{Typeflag: tar.TypeSymlink, Name: "bin/" + applet, Linkname: "busybox"})
 		}
+	}
+	if err := layer.close(); err != nil {
+		return nil, err
+	}
+	return buffer.Bytes(), nil
+}
+
+// programLayer holds a dynamic program in /bin, its loader, and those of its
+// libraries that are this machine's own; the others come with the driver.
+func programLayer(path string) ([]byte, error) {
+	program, err := os.ReadFile(path)
+	if err != nil {
+		return nil, fmt.Errorf("%w: run `make cluster-tenant`", err)
+	}
+	// Asks the loader for the list: "NAME => PATH (ADDRESS)", or "PATH (ADDRESS)"
+	// for the loader itself.
+	list := exec.Command("ldd", path)
+	list.Env = append(os.Environ(), "LC_ALL=C")
+	out, err := list.Output()
+	if err != nil {
+		return nil, fmt.Errorf("ldd %s: %w", path, err)
+	}
+	var buffer bytes.Buffer
+	layer := newTar(&buffer)
+	layer.file("bin/"+filepath.Base(path), 0o755, program)
+	for _, line := range strings.Split(string(out), "\n") {
+		fields := strings.Fields(strings.TrimSpace(line))
+		name, file := "", ""
+		switch {
+		case len(fields) == 4 && strings.HasPrefix(fields[2], "/"):
+			name, file = "usr/lib/"+fields[0], fields[2]
+		case len(fields) == 2 && strings.HasPrefix(fields[0], "/"):
+			name, file = strings.TrimPrefix(fields[0], "/"), fields[0]
+		default:
+			continue
+		}
+		data, err := os.ReadFile(file)
+		if err != nil {
+			return nil, err
+		}
+		layer.file(name, 0o755, data)
 	}
 	if err := layer.close(); err != nil {
 		return nil, err

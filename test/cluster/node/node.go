@@ -74,7 +74,7 @@ func Start(ctx context.Context) (*Node, error) {
 	group.Go(func() error { return n.startControlPlane(groupCtx) })
 	group.Go(func() error {
 		own := "/run/images.tar"
-		if err := writeImages(own); err != nil {
+		if err := writeImages(own, filepath.Join(n.tree, "build/release/bin", TenantProgram)); err != nil {
 			return err
 		}
 		return n.startContainerd(groupCtx, []string{own, image})

@@ -23,10 +23,34 @@ const (
 	rondoLabel     = "app.kubernetes.io/name=rondo"
 )
 
-// InstallRondo applies the manifest as it is, and nothing else, and returns
-// when the agent is ready.
+// kustomization is the manifest and one thing beside it: the way to the node's
+// simulated kernel driver, which on a real node is the kernel's own.
+const kustomization = `
+resources: [rondo.yaml]
+patches:
+- target: {kind: DaemonSet, name: rondo}
+  patch: |
+    - op: add
+      path: /spec/template/spec/containers/0/env/-
+      value: {name: LD_PRELOAD, value: /driver-root` + DriverLibraries + "/" + interposer + `}
+`
+
+// InstallRondo applies the manifest and returns when the agent is ready.
 func (n *Node) InstallRondo(ctx context.Context) error {
-	if err := n.Kubectl(ctx, "apply", "-f", filepath.Join(n.tree, "deploy/rondo.yaml")); err != nil {
+	manifest, err := os.ReadFile(filepath.Join(n.tree, "deploy/rondo.yaml"))
+	if err != nil {
+		return err
+	}
+	const folder = "/run/rondo-manifest"
+	if err := os.MkdirAll(folder, 0o755); err != nil {
+		return err
+	}
+	for name, text := range map[string][]byte{"rondo.yaml": manifest, "kustomization.yaml": []byte(kustomization)} {
+		if err := os.WriteFile(filepath.Join(folder, name), text, 0o644); err != nil {
+			return err
+		}
+	}
+	if err := n.Kubectl(ctx, "apply", "-k", folder); err != nil {
 		return err
 	}
 	return n.View.Until(ctx, "Rondo's DaemonSet to be ready", func() error {
@@ -38,6 +62,12 @@ func (n *Node) InstallRondo(ctx context.Context) error {
 // RondoPod returns the agent's pod: the one that is ready and not on its way
 // out.
 func (n *Node) RondoPod() (*corev1.Pod, error) {
+	return n.FindRondoPod(isReady)
+}
+
+// FindRondoPod returns the pod of an agent, not on its way out, that is as
+// wanted.
+func (n *Node) FindRondoPod(wanted func(*corev1.Pod) bool) (*corev1.Pod, error) {
 	selector, err := labels.Parse(rondoLabel)
 	if err != nil {
 		return nil, err
@@ -48,12 +78,12 @@ func (n *Node) RondoPod() (*corev1.Pod, error) {
 	}
 	var seen []string
 	for _, pod := range pods {
-		if pod.DeletionTimestamp == nil && isReady(pod) {
+		if pod.DeletionTimestamp == nil && wanted(pod) {
 			return pod, nil
 		}
 		seen = append(seen, fmt.Sprintf("%s %s %v", pod.Name, pod.Status.Phase, pod.Status.ContainerStatuses))
 	}
-	return nil, fmt.Errorf("no ready pod among %q", seen)
+	return nil, fmt.Errorf("not among %q", seen)
 }
 
 func isReady(pod *corev1.Pod) bool {

@@ -36,6 +36,7 @@ constexpr char kUsage[] =
   --warmup N      seconds before that which do not count (0.2)
   --memory MIB    memory to take first, in chunks (0)
   --chunk MIB     size of a chunk (2)
+  --more MIB      memory to take when it begins, after --memory (0)
   --device N      ordinal of the GPU (0)
   --turns N       loop turns a microsecond; 0 = measure on an idle GPU (0)
   --wait          print "ready" when set up, begin at end of line on stdin
@@ -43,7 +44,7 @@ constexpr char kUsage[] =
 
 struct Options {
   double kernel_us = 100, kernels = 20, think_us = 0, depth = 3, seconds = 3,
-         warmup = 0.2, memory = 0, chunk = 2, device = 0, turns = 0,
+         warmup = 0.2, memory = 0, chunk = 2, more = 0, device = 0, turns = 0,
          jitter_us = 0;
   bool wait = false, help = false;
 };
@@ -57,8 +58,8 @@ absl::StatusOr<Options> Parse(int argc, char** argv) {
       {"think-us", &Options::think_us},   {"jitter-us", &Options::jitter_us},
       {"depth", &Options::depth},         {"seconds", &Options::seconds},
       {"warmup", &Options::warmup},       {"memory", &Options::memory},
-      {"chunk", &Options::chunk},         {"device", &Options::device},
-      {"turns", &Options::turns},
+      {"chunk", &Options::chunk},         {"more", &Options::more},
+      {"device", &Options::device},       {"turns", &Options::turns},
   };
   constexpr int kWait = 'w', kHelp = 'h';
   std::vector<option> table;
@@ -93,22 +94,22 @@ struct Memory {
   std::string denied;  // why no more came; empty = all came
 };
 
-Memory Take(const Cuda& cuda, const Options& o) {
-  Memory memory;
-  const auto wanted = static_cast<uint64_t>(o.memory * (1 << 20));
-  const auto chunk = static_cast<uint64_t>(o.chunk * (1 << 20));
-  while (memory.bytes < wanted) {
-    const uint64_t bytes = std::min(chunk, wanted - memory.bytes);
+// As much of so many MiB as can be had.
+void Take(const Cuda& cuda, double mib, double chunk_mib, Memory* memory) {
+  auto wanted = static_cast<uint64_t>(mib * (1 << 20));
+  const auto chunk = static_cast<uint64_t>(chunk_mib * (1 << 20));
+  while (wanted > 0) {
+    const uint64_t bytes = std::min(chunk, wanted);
     cuda::DevicePtr pointer = 0;
     const absl::Status status =
         cuda.Check(cuda.cuMemAlloc_v2(&pointer, bytes), "cuMemAlloc");
     if (!status.ok()) {
-      memory.denied = std::string(status.message());
-      break;
+      memory->denied = std::string(status.message());
+      return;
     }
-    memory.bytes += bytes;
+    memory->bytes += bytes;
+    wanted -= bytes;
   }
-  return memory;
 }
 
 struct Outcome {
@@ -201,12 +202,14 @@ absl::Status Run(const Options& o) {
     spinner.set_turns_per_us(o.turns);
   else
     RONDO_RETURN_IF_ERROR(spinner.Calibrate());
-  const Memory memory = Take(cuda, o);
+  Memory memory;
+  Take(cuda, o.memory, o.chunk, &memory);
   if (o.wait) {
     std::cout << "ready" << std::endl;
     std::string line;
     std::getline(std::cin, line);
   }
+  Take(cuda, o.more, o.chunk, &memory);
   Outcome outcome;
   if (o.seconds > 0) {
     RONDO_ASSIGN_OR_RETURN(outcome, Work(cuda, spinner, o));
