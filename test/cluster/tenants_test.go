@@ -6,6 +6,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
 	"net/http"
 	"strings"
 	"testing"
@@ -106,7 +107,7 @@ func prepare(t *testing.T, pod *corev1.Pod, options string) *tenant {
 
 func (p *tenant) begin() {
 	p.t.Helper()
-	if err := p.session.Say(""); err != nil {
+	if err := p.session.GoOn(); err != nil {
 		p.t.Fatal(err)
 	}
 }
@@ -114,8 +115,11 @@ func (p *tenant) begin() {
 func (p *tenant) finish() report {
 	p.t.Helper()
 	line, err := p.session.Line()
-	if err != nil {
-		p.t.Fatal(err)
+	if err == nil {
+		_, err = p.session.Line()
+	}
+	if err != io.EOF {
+		p.t.Fatalf("the tenant says %q and ends with %v", line, err)
 	}
 	return parse(p.t, line)
 }

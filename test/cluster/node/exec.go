@@ -22,8 +22,8 @@ func (n *Node) Exec(ctx context.Context, pod *corev1.Pod, container string, comm
 	return stdout.String(), err
 }
 
-// Session is a command that runs in a container and can be talked to. It ends
-// with its context, or by itself.
+// Session is a command that runs in a container and is told when to go on. It
+// ends by itself, or with its context.
 type Session struct {
 	in  *io.PipeWriter
 	out *bufio.Reader
@@ -36,15 +36,17 @@ func (n *Node) Talk(ctx context.Context, pod *corev1.Pod, container string, comm
 	go func() {
 		err := n.stream(ctx, pod, container, inRead, outWrite, command)
 		outWrite.CloseWithError(err) // nil: end of file
-		inRead.CloseWithError(io.ErrClosedPipe)
+		in.Close()
 	}()
 	return &Session{in: in, out: bufio.NewReader(out)}
 }
 
-// Say writes a line to the command's input.
-func (s *Session) Say(line string) error {
-	_, err := io.WriteString(s.in, line+"\n")
-	return err
+// GoOn writes an empty line to the command's input, and ends that.
+func (s *Session) GoOn() error {
+	if _, err := io.WriteString(s.in, "\n"); err != nil {
+		return err
+	}
+	return s.in.Close()
 }
 
 // Line reads the next line that the command prints. An error is how it ended:
