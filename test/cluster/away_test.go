@@ -52,7 +52,7 @@ func TestAgentChangesUnderTenants(t *testing.T) {
 			if !now.Governed || now.Processes[0].PID != held.Processes[0].PID {
 				t.Errorf("the slot was %+v and is %+v", held, now)
 			}
-			if r := busy.finish(); r.Share < 0.9 {
+			if r := busy.finish(); r.Share < mostly {
 				t.Errorf("alone on the GPU, it was held up: %+v", r)
 			}
 			holder.begin()

@@ -67,12 +67,15 @@ func command(options string) []string {
 
 // report is what the tenant program prints at its end.
 type report struct {
-	Requests     int     `json:"requests"`
-	Share        float64 `json:"share"`
-	MemoryBytes  uint64  `json:"memory_bytes"`
-	MemoryDenied string  `json:"memory_denied"`
-	FreeBytes    uint64  `json:"free_bytes"`
-	TotalBytes   uint64  `json:"total_bytes"`
+	Requests  int     `json:"requests"`
+	Share     float64 `json:"share"`
+	LatencyUS struct {
+		P50, P99 float64
+	} `json:"latency_us"`
+	MemoryBytes  uint64 `json:"memory_bytes"`
+	MemoryDenied string `json:"memory_denied"`
+	FreeBytes    uint64 `json:"free_bytes"`
+	TotalBytes   uint64 `json:"total_bytes"`
 }
 
 func parse(t *testing.T, text string) report {
@@ -132,7 +135,11 @@ type nodeView struct {
 	}
 	Sharing struct {
 		Problem *string
-		Slots   []slotView
+		Pods    struct {
+			HoldersKnown     bool
+			AnnotationSource string
+		}
+		Slots []slotView
 	}
 }
 
@@ -144,6 +151,7 @@ type slotView struct {
 	AuditAlarms      int
 	Weight           float64
 	Class            string
+	TimeLimit        float64
 	Governed         bool
 	Reason           *string
 	Processes        []struct {
