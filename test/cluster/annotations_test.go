@@ -85,10 +85,11 @@ func TestWeights(t *testing.T) {
 	shares := compete(t, pods)
 	wantRatio(t, []float64{shares[1], shares[0]}, 2)
 
-	// A limit holds also for who is alone.
+	// A limit holds also for who is alone. (--turns: its measuring would take
+	// long under a limit.)
 	annotate(t, pods[1], "rondo/limit", "0.5")
 	untilSlot(t, light, "the limit", func(slot slotView) bool { return slot.TimeLimit == 0.5 })
-	if r := use(t, pods[1], "--kernel-us 1000 --warmup 1 --seconds 3"); r.Share < 0.35 || r.Share > 0.55 {
+	if r := use(t, pods[1], "--turns 1000 --kernel-us 1000 --warmup 1 --seconds 3"); r.Share < 0.35 || r.Share > 0.55 {
 		t.Errorf("limited to a half, it got %.3f of the GPU", r.Share)
 	}
 }
