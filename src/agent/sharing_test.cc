@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <functional>
+#include <thread>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
@@ -87,6 +88,42 @@ TEST_F(PodTest, AnAgentThatWasKilledFindsItsPodsAgain) {
                    return slot["memoryUsedBytes"] == 0;
                  })["memoryUsedBytes"],
             0);
+}
+
+// A program allocates on and on while the agent is killed and comes back: it
+// waits for an answer longer than a new agent defers one (replay_window), so
+// nothing is refused; and what it took meanwhile, with or without an answer, is
+// charged.
+TEST_F(PodTest, AllocationsDuringARestartAreNeitherRefusedNorForgotten) {
+  Config("rondo: {memory: enforce, slotMemory: 8Gi}\n");
+  StartAgent();
+  const demo::Grant grant = Admit("a");
+  auto neighbour = Run(grant, "--seconds 0 --memory 1024 --chunk 64");
+  uint64_t before = 0, after = 0;  // of the kill, and of the replay
+  std::thread restart([&] {
+    before = Slot(grant, [](const json& slot) {
+      return slot["memoryUsedBytes"] > 2 * kGiB + 64 * kMiB;
+    })["memoryUsedBytes"];
+    agent_->Signal(SIGKILL);
+    agent_->Wait();
+    StartAgent();
+    after = Slot(grant, [&](const json& slot) {
+      return slot["memoryUsedBytes"] >= before;
+    })["memoryUsedBytes"];
+  });
+  auto tenant = Run(grant, "--seconds 0 --memory 4096 --chunk 0.25");
+  restart.join();
+  const json slot = Slot(grant, [](const json& s) {
+    return s["memoryUsedBytes"] > 5 * kGiB && s["auditDifferenceBytes"] == 0;
+  });
+  EXPECT_EQ(slot["auditDifferenceBytes"], 0) << "the driver's own number";
+  EXPECT_GT(slot["memoryUsedBytes"], 5 * kGiB);
+  EXPECT_LT(after, slot["memoryUsedBytes"])
+      << "it had all of its memory before the agent was back: no test";
+  EXPECT_EQ(slot["denials"], 0);
+  tenant->Begin();
+  EXPECT_THAT(tenant->Finish(), Not(HasSubstr("OUT_OF_MEMORY")));
+  EXPECT_EQ(tenant->Number("memory_bytes"), 4096.0 * kMiB);
 }
 
 TEST_F(PodTest, AnEditReachesRunningPodsAlsoOneThatTakesTheKeyAway) {

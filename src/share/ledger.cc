@@ -45,7 +45,10 @@ bool Ledger::Put(ProcessId process, MemoryKind kind, uint64_t handle,
   }
   Account& account = accounts_[process];
   account.held[handle] = {kind, bytes};
-  if (!held) ++usage_.reservations;
+  if (!held) {
+    ++usage_.reservations;
+    ++usage_.requests;
+  }
   if (kind == MemoryKind::kDevice) {
     account.device_bytes += bytes - before;
     usage_.device_bytes += bytes - before;
@@ -58,7 +61,10 @@ bool Ledger::Put(ProcessId process, MemoryKind kind, uint64_t handle,
 bool Ledger::Reserve(ProcessId process, MemoryKind kind, uint64_t handle,
                      uint64_t bytes) {
   const bool granted = Put(process, kind, handle, bytes, /*check_limit=*/true);
-  if (!granted) ++usage_.denials;
+  if (!granted) {
+    ++usage_.requests;
+    ++usage_.denials;
+  }
   return granted;
 }
 

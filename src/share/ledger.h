@@ -40,7 +40,8 @@ struct MemoryPolicy {
 struct MemoryUsage {
   uint64_t device_bytes = 0;
   uint64_t managed_bytes = 0;
-  uint64_t reservations = 0;
+  uint64_t reservations = 0;      // held now
+  uint64_t requests = 0;          // for new ones, since the ledger was made
   uint64_t denials = 0;           // since the ledger was made
   uint64_t unknown_releases = 0;  // ditto
 };

@@ -48,6 +48,9 @@ TEST(Ledger, AClosedConnectionGivesBackAll) {
   EXPECT_EQ(ledger.usage().device_bytes, 100u);
   EXPECT_EQ(ledger.usage().managed_bytes, 0u);
   EXPECT_EQ(ledger.usage().reservations, 1u);
+  EXPECT_EQ(ledger.usage().requests, 3u) << "only grows";
+  EXPECT_FALSE(ledger.Reserve(2, kDevice, 2, 2000));
+  EXPECT_EQ(ledger.usage().requests, 4u);
   ledger.Close(1);
   EXPECT_EQ(ledger.charged_bytes(), 100u);
 }

@@ -55,7 +55,7 @@ SlotStats MakeSlotStats(const SlotSpec& spec, const SlotServer& server,
   if (const Ledger* ledger = server.ledger(out.slot)) {
     out.device_bytes = ledger->usage().device_bytes;
     out.managed_bytes = ledger->usage().managed_bytes;
-    out.reservations = ledger->usage().reservations;
+    out.reservations = ledger->usage().requests;
     out.denials = ledger->usage().denials;
   }
   out.audit_difference_bytes = audit.difference(out.slot);
