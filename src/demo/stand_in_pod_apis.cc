@@ -28,6 +28,7 @@ class StandInPodApis::Impl {
 
   std::mutex mutex;
   bool ready = true;
+  int lists = 0;
   std::map<std::string, std::vector<std::string>> devices;
   std::map<std::string, std::map<std::string, std::string>> annotations;
 
@@ -53,6 +54,7 @@ class StandInPodApis::Impl {
     grpc::Status List(grpc::ServerContext*, const v1::ListPodResourcesRequest*,
                       v1::ListPodResourcesResponse* response) override {
       std::lock_guard lock(impl_.mutex);
+      ++impl_.lists;
       for (const auto& [name, ids] : impl_.devices) {
         v1::PodResources& pod = *response->add_pod_resources();
         pod.set_name(name);
@@ -130,6 +132,11 @@ void StandInPodApis::Remove(const std::string& pod) {
   std::lock_guard lock(impl_->mutex);
   impl_->devices.erase(pod);
   impl_->annotations.erase(pod);
+}
+
+int StandInPodApis::lists() const {
+  std::lock_guard lock(impl_->mutex);
+  return impl_->lists;
 }
 
 }  // namespace rondo::demo

@@ -39,6 +39,8 @@ class StandInPodApis {
   void SetPod(const std::string& pod,
               std::map<std::string, std::string> annotations);
   void Remove(const std::string& pod);
+  // How often PodResources was asked.
+  int lists() const;
 
  private:
   class Impl;
