@@ -5,6 +5,7 @@
 #include <ctime>
 #include <utility>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/time/time.h"
@@ -19,6 +20,13 @@ constexpr size_t kMostWaiting = 256;
 // The API server takes no more.
 constexpr size_t kMostMessage = 1024;
 constexpr size_t kMostPodName = 200;
+
+// The front of the event's name: a part of the pod's that is a name itself.
+std::string NameOf(const std::string& pod) {
+  std::string name = pod.substr(0, kMostPodName);
+  while (!name.empty() && !absl::ascii_isalnum(name.back())) name.pop_back();
+  return name;
+}
 
 // FNV-1a: the same on every machine and in every version.
 uint64_t Hash(const std::string& text) {
@@ -40,8 +48,7 @@ std::string EventJson(const PodWarning& warning, const std::string& node_name,
       {"apiVersion", "v1"},
       {"kind", "Event"},
       {"metadata",
-       {{"name", absl::StrFormat("%s.%016x",
-                                 warning.pod.substr(0, kMostPodName), hash)},
+       {{"name", absl::StrFormat("%s.%016x", NameOf(warning.pod), hash)},
         {"namespace", warning.name_space}}},
       {"involvedObject",
        {{"apiVersion", "v1"},

@@ -83,6 +83,10 @@ TEST(EventJson, HasANameForWhatItSays) {
       nlohmann::json::parse(EventJson(Warning("\xff"), "n1", 60));
   EXPECT_EQ(event["firstTimestamp"], "1970-01-01T00:01:00Z");
   EXPECT_EQ(event["metadata"]["namespace"], "default");
+  PodWarning cut = Warning("x");
+  cut.pod = std::string(199, 'a') + "-" + std::string(50, 'b');
+  EXPECT_EQ(name(cut, 1).substr(198, 2), "a.") << "no name ends with a dash";
+  EXPECT_LT(name(cut, 1).size(), 253u);
 }
 
 class EventWriterTest : public testing::Test {
