@@ -13,7 +13,8 @@ std::vector<share::PidActivity> ToRuns(const account::Report& report) {
   for (const auto& process : report.processes)
     runs.push_back({.pid = static_cast<int32_t>(process.pid),
                     .busy_us = static_cast<int64_t>(process.busy_ns / 1000),
-                    .idle_us = static_cast<int64_t>(process.idle_ns / 1000)});
+                    .idle_us = static_cast<int64_t>(process.idle_ns / 1000),
+                    .stays = static_cast<int64_t>(process.stays)});
   if (report.other_ns > 0)
     runs.push_back(
         {.pid = 0, .busy_us = static_cast<int64_t>(report.other_ns / 1000)});

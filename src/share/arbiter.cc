@@ -110,6 +110,8 @@ void Arbiter::On(int64_t now_us, const Activity& event) {
     Tenant& tenant = tenants_.at(process->second.tenant);
     const int64_t busy = std::clamp<int64_t>(run.busy_us, 0, event.interval_us);
     tenant.used.Add(now_us, busy);
+    tenant.stays.used_us += busy;
+    tenant.stays.count += run.stays;
     if (log && was_fresh) tenant.budget_us -= busy;
     if (busy == 0) continue;
     tenant.idle = false;
@@ -118,6 +120,9 @@ void Arbiter::On(int64_t now_us, const Activity& event) {
     process->second.ran_us = std::max(process->second.ran_us, last_us);
     if (log) controls_.OnRan(last_us, run.process);
   }
+  if (!log) return;
+  slices_observed_us_ += event.interval_us;
+  UpdateEarlyLeavers(now_us);
 }
 
 // GPU time that the holder of the turn could have had and did not take.
@@ -175,7 +180,7 @@ bool Arbiter::UsageKnown(int64_t now_us) const {
 // unless it made nothing of its last turn.
 bool Arbiter::Active(int64_t now_us, Tenant& tenant) const {
   if (tenant.groups == 0) return false;
-  if (!UsageKnown(now_us) || tenant.used.BusyUs(now_us) > 0) return true;
+  if (!UsageKnown(now_us) || tenant.used.Sum(now_us) > 0) return true;
   return !tenant.wanted_runnable && !tenant.idle;
 }
 
@@ -198,6 +203,7 @@ void Arbiter::Recount(int64_t now_us, TenantId id) {
     if (process.tenant == id) groups += process.groups;
   if (found->second.groups == 0 && groups > 0)
     found->second.present_since_us = now_us;
+  if (found->second.groups != groups) ObserveAnew();
   found->second.groups = groups;
 }
 
@@ -250,7 +256,7 @@ void Arbiter::UpdateShare(int64_t now_us, TenantId id, Tenant& tenant) {
     const int64_t window = std::clamp(now_us - tenant.present_since_us,
                                       kLeastWindowUs, UsageWindow::kLengthUs);
     const double share =
-        static_cast<double>(tenant.contended.BusyUs(now_us)) / window;
+        static_cast<double>(tenant.contended.Sum(now_us)) / window;
     const double entitled = tenant.spec.weight / weights;
     if (share > std::max(entitled + kOverMargin, entitled * kOverFactor))
       tenant.over = true;
@@ -272,7 +278,7 @@ TenantView Arbiter::View(TenantId id, int64_t now_us) {
   view.throttled = tenant.throttled;
   view.suspensions = tenant.suspensions;
   view.used_share = UsageKnown(now_us)
-                        ? static_cast<double>(tenant.used.BusyUs(now_us)) /
+                        ? static_cast<double>(tenant.used.Sum(now_us)) /
                               UsageWindow::kLengthUs
                         : -1;
   for (const auto& [process_id, process] : processes_) {

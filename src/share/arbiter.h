@@ -20,30 +20,13 @@
 #include <map>
 #include <vector>
 
+#include "share/arbiter_options.h"
 #include "share/controls.h"
+#include "share/early_leavers.h"
 #include "share/event.h"
 #include "share/usage_window.h"
 
 namespace rondo::share {
-
-struct ArbiterOptions {
-  int64_t period_us = 40'000;
-  int64_t turn_us = 500'000;
-  bool standard_takes_turns = false;  // as batch tenants do
-  uint32_t tiny_slice_us = 20;
-  uint32_t latency_slice_us = 20'000;
-  // Groups that share one turn must not be tiny: they switch between them.
-  uint32_t shared_turn_slice_us = 1000;
-  // One rotation of those who may run beside a latency tenant, if not alone.
-  int64_t mixed_period_us = 8'000;
-  uint32_t least_slice_us = 500;  // a switch costs 82
-  int64_t duty_us = 200'000;      // of a limit: so much is its largest burst
-  int64_t idle_start_us = 2'500;  // unused since the turn began: skip
-  int64_t idle_us = 5'000;        // unused after having run: skip
-  uint32_t idle_slice_us = 250;   // of those that wait for nothing
-  int64_t gap_wait_us = 100'000;  // a due turn waits at most so long for a gap
-  ControlOptions controls;
-};
 
 class Arbiter {
  public:
@@ -69,6 +52,8 @@ class Arbiter {
     TenantSpec spec;
     int groups = 0;  // of all its processes; 0 = not present
     UsageWindow used;
+    Stays stays;  // of slices_observed_us_: used_us and count
+    bool leaves_early = false;
     // The part of it that others had to wait for: their runs are no further
     // apart than a rotation. An idle context stays on the GPU as long as nobody
     // else comes, and the log cannot tell that from work.
@@ -108,9 +93,11 @@ class Arbiter {
   void UpdateShare(int64_t now_us, TenantId id, Tenant& tenant);
   void UpdateHolderIdle(const Activity& event, int64_t now_us);
   void UpdateContention(const Activity& event, int64_t now_us);
+  void UpdateEarlyLeavers(int64_t now_us);
+  void ObserveAnew();
   bool HolderIdle() const;
 
-  // The plan (plan.cc).
+  // The plan (plan.cc; without latency tenants plan_standard.cc).
   bool TakesTurns(const Tenant& tenant) const;
   bool Contends(const Tenant& tenant) const;
   bool Holds(TenantId id) const { return has_holder_ && id == holder_; }
@@ -134,7 +121,11 @@ class Arbiter {
 
   int64_t log_at_us_ = INT64_MIN / 2;    // last Activity of the switch log
   int64_t usage_at_us_ = INT64_MIN / 2;  // last Activity of any source
-  bool turns_ = false;                   // a latency tenant is being served
+  // For those that use all of their slices, beside some that do not.
+  double slice_factor_ = 1;
+  int64_t slices_observed_us_ = 0;  // with everybody there and on his slice
+  int64_t no_factor_until_us_ = INT64_MIN / 2;  // a shorter slice did not help
+  bool turns_ = false;  // a latency tenant is being served
   bool has_holder_ = false;
   TenantId holder_ = 0;
   int64_t turn_start_us_ = 0;

@@ -86,7 +86,7 @@ class Sim {
     int64_t next_us = 0;  // when the next request comes
     int64_t left_us = 0;  // of the one under way
     int64_t arrived_us = 0;
-    int64_t busy_us = 0, sample_busy_us = 0, ran_us = -1;
+    int64_t busy_us = 0, sample_busy_us = 0, sample_stays = 0, ran_us = -1;
     int64_t idle_turn_us = 0;
     std::vector<int64_t> latencies;
   };
@@ -183,6 +183,7 @@ class Sim {
       }
       if (next->first != current_) switching_us_ = kSwitchUs;
       current_ = next->first;
+      ++next->second.sample_stays;
       slice_left_us_ = next->second.slice_us;
       return;
     }
@@ -206,9 +207,9 @@ class Sim {
     sampled_us_ = now_us_;
     for (auto& [id, group] : groups_) {
       if (group.sample_busy_us > 0)
-        activity.runs.push_back(
-            {id, group.sample_busy_us, now_us_ - group.ran_us});
-      group.sample_busy_us = 0;
+        activity.runs.push_back({id, group.sample_busy_us,
+                                 now_us_ - group.ran_us, group.sample_stays});
+      group.sample_busy_us = group.sample_stays = 0;
     }
     Send(activity);
   }
@@ -254,6 +255,41 @@ TEST(ArbiterSim, FourTenantsByWeight) {
   for (TenantId id = 1; id <= 4; ++id)
     EXPECT_NEAR(sim.Share(id), weights[id - 1] / 8, 0.01) << id;
   EXPECT_EQ(sim.switches, 0) << "standard tenants are never suspended";
+}
+
+// It waits for each of its kernels, and leaves the GPU where one ends.
+TEST(ArbiterSim, WeightsHoldBesideATenantThatLeavesEarly) {
+  Sim sim;
+  sim.Add(1, {kStandard, 3}, {.work_us = 20'000, .think_us = 30});
+  sim.Add(2, {kStandard, 1}, kBusy);
+  sim.Run(4 * kSecond);
+  sim.Measure();
+  sim.slices = 0;
+  sim.Run(10 * kSecond);
+  EXPECT_NEAR(sim.Share(1) / sim.Sum(), 0.75, 0.01);
+  EXPECT_GE(sim.Sum(), 0.985);
+  EXPECT_EQ(sim.slices, 0) << "it stays as it is";
+}
+
+TEST(ArbiterSim, OneThatWaitsForShortKernelsGetsNoLessThanOnShortSlices) {
+  Sim sim;
+  sim.Add(1, {kStandard, 1}, {.work_us = 100, .think_us = 30});
+  sim.Add(2, {kStandard, 1}, kBusy);
+  sim.Run(4 * kSecond);
+  sim.Measure();
+  sim.Run(10 * kSecond);
+  EXPECT_GE(sim.Share(1), 0.04) << "0.005 on slices of 20 ms";
+  EXPECT_GE(sim.Share(2), 0.85);
+}
+
+TEST(ArbiterSim, OneThatWantsLittleCostsTheOthersNothing) {
+  Sim sim;
+  sim.Add(1, {kStandard, 1}, {.work_us = 1000, .think_us = 30'000});
+  sim.Add(2, {kStandard, 1}, kBusy);
+  sim.Run(4 * kSecond);
+  sim.slices = 0;
+  sim.Run(20 * kSecond);
+  EXPECT_LE(sim.slices, 4);
 }
 
 TEST(ArbiterSim, ALatencyTenantBesideThreeBatchTenants) {

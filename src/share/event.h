@@ -81,6 +81,7 @@ struct Activity {
     ProcessId process = 0;
     int64_t busy_us = 0;
     int64_t idle_us = 0;  // at that end, since it was last on the GPU
+    int64_t stays = 0;    // times that it came onto the GPU
   };
   Source source = Source::kSwitchLog;
   int64_t age_us = 0;  // since the interval ended

@@ -87,25 +87,6 @@ void Arbiter::WantSlice(TenantId id, bool runnable, double group_slice_us) {
     if (process.tenant == id) controls_.Want(process_id, runnable, slice_us);
 }
 
-// Everybody runs (limits apart), by weights. A slice that would come out too
-// short stretches the whole rotation: the ratios stay.
-void Arbiter::PlanStandard(int64_t now_us) {
-  double weights = 0;
-  for (const auto& [id, tenant] : tenants_)
-    if (tenant.groups > 0) weights += tenant.spec.weight;
-  double stretch = 1;
-  std::map<TenantId, double> slices;
-  for (const auto& [id, tenant] : tenants_) {
-    if (tenant.groups == 0) continue;
-    const double slice = options_.period_us * tenant.spec.weight / weights /
-                         ActiveGroups(now_us, id);
-    slices[id] = slice;
-    stretch = std::max(stretch, options_.least_slice_us / slice);
-  }
-  for (const auto& [id, slice] : slices)
-    WantSlice(id, !tenants_.at(id).throttled, slice * stretch);
-}
-
 void Arbiter::PlanTurns(int64_t now_us) {
   // Those who run beside the latency tenants: standard ones (and latency ones
   // over their share) always, of the batch tenants the holder of the turn,

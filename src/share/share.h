@@ -65,6 +65,7 @@ struct PidActivity {
   int32_t pid = 0;
   int64_t busy_us = 0;
   int64_t idle_us = 0;  // since it was last on the GPU; 0 = on it now
+  int64_t stays = 0;    // times that it came onto the GPU
 };
 
 class Share {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// GPU time used within the last second, in steps of 50 ms. Pure value.
+// A sum over the last second, such as of GPU time, in steps of 50 ms. Pure
+// value.
 
 #ifndef RONDO_SHARE_USAGE_WINDOW_H_
 #define RONDO_SHARE_USAGE_WINDOW_H_
@@ -17,28 +18,28 @@ class UsageWindow {
   static constexpr int64_t kLengthUs = kStepUs * kSteps;
 
   // Time must not run backwards.
-  void Add(int64_t now_us, int64_t busy_us) {
+  void Add(int64_t now_us, int64_t amount) {
     Advance(now_us);
-    busy_us_[step_ % kSteps] += busy_us;
+    amounts_[step_ % kSteps] += amount;
   }
-  int64_t BusyUs(int64_t now_us) {
+  int64_t Sum(int64_t now_us) {
     Advance(now_us);
     int64_t sum = 0;
-    for (int64_t busy : busy_us_) sum += busy;
+    for (int64_t amount : amounts_) sum += amount;
     return sum;
   }
 
  private:
   void Advance(int64_t now_us) {
     const int64_t step = now_us / kStepUs;
-    if (step - step_ >= kSteps) busy_us_.fill(0);
+    if (step - step_ >= kSteps) amounts_.fill(0);
     for (; step_ < step && step - step_ < kSteps;)
-      busy_us_[++step_ % kSteps] = 0;
+      amounts_[++step_ % kSteps] = 0;
     step_ = step > step_ ? step : step_;
   }
 
   int64_t step_ = 0;
-  std::array<int64_t, kSteps> busy_us_{};
+  std::array<int64_t, kSteps> amounts_{};
 };
 
 }  // namespace rondo::share

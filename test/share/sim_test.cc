@@ -101,7 +101,8 @@ class Agent {
     for (const auto& p : report.processes)
       runs.push_back({static_cast<int32_t>(p.pid),
                       static_cast<int64_t>(p.busy_ns / 1000),
-                      static_cast<int64_t>(p.idle_ns / 1000)});
+                      static_cast<int64_t>(p.idle_ns / 1000),
+                      static_cast<int64_t>(p.stays)});
     share.OnActivity(uuid, Activity::Source::kSwitchLog, ended,
                      std::chrono::microseconds(report.interval_ns / 1000),
                      runs);
