@@ -126,12 +126,19 @@ def another_user():
 
 
 def pid_namespace():
-    """In a private pid namespace (A10): the limit holds all the same."""
-    p = rondo("unshare", "--pid", "--fork", program("accounts"), "B16", memory="4Gi")
-    code, text = p.finish(40)
-    if "unshare" in p.stderr():
-        raise Skipped(p.stderr().strip())
-    check("A10 memory.pid_namespace", code == 0 and "RESULT 1" in text, f"exit {code}: {text[-200:]!r}")
+    """In a private pid namespace with a /proc of its own, as containers have it (A10): the limit holds. Where not even the stock driver
+    starts there, it is skipped: nothing of Rondo's could show."""
+    for way in (["--mount-proc"], []):
+        words = ["unshare", "--pid", "--fork", *way, program("accounts"), "B16"]
+        _, own = (p := stock(*words)).finish(40)
+        note("stock, " + " ".join(words[:-2]), f"{own.strip()[-120:]!r} {p.stderr().strip()[-120:]!r}")
+        if "CUDA_SUCCESS" not in own:  # without a limit it gets what it asks for
+            continue
+        p = rondo(*words, memory="4Gi")
+        code, text = p.finish(40)
+        check("A10 memory.pid_namespace", code == 0 and "RESULT 1" in text, f"exit {code}: {text[-200:]!r} {p.stderr()[-120:]!r}")
+        return
+    raise Skipped("the stock driver does not start in a private pid namespace here")
 
 
 CASES = [("memory.accounts", accounts, 90), ("memory.view", view, 30), ("memory.handover", handover, 60),

@@ -229,6 +229,14 @@ class Nvml:
                 return {p.pid: p.used for p in array[:count.value] if p.used != 2**64 - 1}
         raise RuntimeError(f"NVML's list of processes: error {code}")
 
+    def text(self, call, *before):
+        buffer = ctypes.create_string_buffer(96)
+        return buffer.value.decode() if getattr(self.lib, call)(*before, buffer, 96) == 0 else "unknown"
+
+    def card(self):
+        """Name of the card and version of its driver."""
+        return f"{self.text('nvmlDeviceGetName', self.device)}, driver {self.text('nvmlSystemGetDriverVersion')}"
+
     def used(self):
         memory = self._Memory()
         self.lib.nvmlDeviceGetMemoryInfo(self.device, ctypes.byref(memory))
@@ -277,6 +285,10 @@ class Stamps:
 
     def between(self, begin, end):
         return [t for t in self.all() if begin <= t < end]
+
+    def with_latencies(self, latencies, begin, end):
+        """Microseconds of the requests that were done then, sorted."""
+        return sorted(ns / 1e3 for t, ns in zip(self.all(), latencies.all()) if begin <= t < end)
 
     def first_after(self, ns):
         """Looks from the end: it was a moment ago."""

@@ -72,47 +72,55 @@ def allocators():
 
 
 def shares():
-    """Weights 3:1 for matmul and for CUDA graphs, each against itself alone."""
+    """Weights 3:1 for matmul, CUDA graphs and training, each against itself alone."""
     need_torch()
     programs = [rondo(*WORDS, weight=w) for w in (3, 1)]
     for p in programs:
         answer(p, START)
     for word in ("matmul", "graph", "train"):
-        alone = ask(programs[0], f"{word} 1.5 0.5").get("rate")
-        got = [g.get("rate") for g in both(programs, f"{word} 4 1.5")]
+        alone = ask(programs[0], f"{word} 2 0.7").get("rate")
+        got = [g.get("rate") for g in both(programs, f"{word} 5 1.5")]
         if not alone or None in got:
             check(f"torch.shares.{word}", False, f"alone {alone}, beside each other {got}")
             continue
         part = [rate / alone for rate in got]
         ratio = part[0] / sum(part)
-        # A training step waits for its own launches on the host: what it leaves idle is not its neighbour's to lose.
-        tolerance = 0.02 if word != "train" else 0.06
-        check(f"torch.shares.{word}", abs(ratio - 0.75) <= tolerance and sum(part) > 0.93,
-              f"3:1, of alone: {part[0]:.4f}, {part[1]:.4f}; first has {ratio:.4f} of both, sum {sum(part):.4f}")
+        check(f"torch.shares.{word}", abs(ratio - 0.75) <= 0.02 and 0.93 < sum(part) < 1.05,
+              f"3:1, of alone ({alone:.1f}/s): {part[0]:.4f}, {part[1]:.4f}; first has {ratio:.4f} of both, sum {sum(part):.4f}")
     quit_all(programs)
 
 
 def service():
-    """A transformer that serves a request each 20 ms, alone, beside another's training on stock, beside it with rondo."""
+    """A transformer that serves a request each 20 ms, alone, beside another's training on stock, beside it with rondo.
+
+    p99: as a CUDA graph, 1.15 of alone or the two changes of context that a request cannot be spared. Eager launches leave gaps between
+    kernels, each of which costs such changes: less than on stock, and 1.3 of alone, whose own p99 is the host's.
+    The training may lose the time in which a request is served, beside it or alone, whichever lasts longer, and 5 % of the rest: those
+    changes, and what repeats of the training alone differ by.
+    """
     need_torch()
     programs = [stock(*WORDS), stock(*WORDS), rondo(*WORDS, cls="latency", memory="16Gi"), rondo(*WORDS, cls="batch")]
     for p in programs:
         answer(p, START)
-    lm_alone = ask(programs[1], "lm 3 1")["rate"]
+    lm_alone = [ask(programs[1], "lm 3 1")["rate"] for _ in range(2)]
+    note("training alone, steps a second", f"{lm_alone[0]:.2f}, {lm_alone[1]:.2f}")
     for kind, by_graph in (("graph", 1), ("eager", 0)):
-        alone = ask(programs[0], f"serve 4 1 {by_graph}")
+        alone = ask(programs[0], f"serve 8 1 {by_graph}")
         rows = {"alone": (alone, 1.0)}
         for way, (server, trainer) in (("stock", programs[:2]), ("rondo", programs[2:])):
-            got, job = both([server, trainer], [f"serve 6 2 {by_graph}", "lm 6 2"])
-            rows[way] = got, job["rate"] / lm_alone
+            got, job = both([server, trainer], [f"serve 12 2 {by_graph}", "lm 12 2"])
+            rows[way] = got, job["rate"] / max(lm_alone)
         for way, (got, kept) in rows.items():
             note(f"{kind} {way}", f"p50 {got['p50_ms']:.2f} p99 {got['p99_ms']:.2f} max {got['max_ms']:.2f} ms over "
-                 f"{got['requests']} requests; training keeps {kept:.3f}")
-        own, mine, p99 = rows["stock"], rows["rondo"], alone["p99_ms"]
-        # Eager launches leave gaps between kernels, and each gap costs a change of context both ways.
-        check(f"torch.service.{kind}", mine[0]["p99_ms"] <= max(1.25 * p99, p99 + 0.6 + (1 - by_graph) * 3) and mine[1] >= 0.9 * own[1],
-              f"p99 alone {p99:.2f}, stock {own[0]['p99_ms']:.2f}, rondo {mine[0]['p99_ms']:.2f} ms; training keeps stock "
-              f"{own[1]:.3f}, rondo {mine[1]:.3f} of alone")
+                 f"{got['requests']} requests, served {got['busy']:.3f} of the time; training keeps {kept:.3f}")
+        (theirs, kept_stock), (mine, kept) = rows["stock"], rows["rondo"]
+        p99 = alone["p99_ms"]
+        most = max(1.15 * p99, p99 + 0.25) if by_graph else min(1.3 * p99, theirs["p99_ms"])
+        least = 0.95 * (1 - max(mine["busy"], alone["busy"]))
+        check(f"torch.service.{kind}.p99", mine["p99_ms"] <= most,
+              f"alone {p99:.2f}, stock {theirs['p99_ms']:.2f}, rondo {mine['p99_ms']:.2f} ms (at most {most:.2f})")
+        check(f"torch.service.{kind}.training", kept >= least,
+              f"keeps, of alone: stock {kept_stock:.3f}, rondo {kept:.3f} (at least {least:.3f})")
     quit_all(programs)
 
 

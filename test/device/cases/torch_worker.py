@@ -3,7 +3,8 @@
 
 matmul S W, graph S W, train S W, lm S W: so many seconds W of warm-up, then S that count, then some more, so that a neighbour's
 seconds are not easier; answers units a second. serve S W G: a request each 20 ms, G = 1: as a CUDA graph; answers latencies. fill: takes memory until
-there is none, gives it back, goes on.
+there is none, gives it back, goes on. train and lm are sized so that the GPU is what they wait for: many times longer a step than its
+launches take the host.
 """
 
 import json
@@ -17,11 +18,11 @@ OVER = 0.6  # seconds past the end
 
 
 class Chunks:
-    """Two chunks of work are always under way; counts those done within the window."""
+    """Two chunks of work are always under way; the rate is of those done within the window, from the first to the last."""
 
     def __init__(self, seconds, warm, chunk, units):
         begin = time.monotonic() + warm
-        end, done, flights = begin + seconds, 0, []
+        end, done, flights = begin + seconds, [], []
         while time.monotonic() < end + OVER:
             chunk()
             event = torch.cuda.Event()
@@ -29,9 +30,11 @@ class Chunks:
             flights.append(event)
             if len(flights) > 2:
                 flights.pop(0).synchronize()
-                done += begin <= time.monotonic() < end
+                now = time.monotonic()
+                if begin <= now < end:
+                    done.append(now)
         torch.cuda.synchronize()
-        self.rate = done * units / seconds
+        self.rate = (len(done) - 1) * units / (done[-1] - done[0]) if len(done) > 2 else 0.0
 
 
 def matmul(seconds, warm):
@@ -60,14 +63,15 @@ def graph(seconds, warm):
 
 class Training:
     def __init__(self):
-        self.model = torch.nn.Sequential(*[torch.nn.Linear(2048, 2048) for _ in range(4)]).to(DEVICE)
-        self.adam = torch.optim.Adam(self.model.parameters(), lr=1e-4)
-        self.x = torch.randn(1024, 2048, device=DEVICE)
+        self.model = torch.nn.Sequential(*[torch.nn.Linear(4096, 4096) for _ in range(6)]).to(DEVICE)
+        self.adam = torch.optim.Adam(self.model.parameters(), lr=3e-5)
+        self.x = torch.randn(16384, 4096, device=DEVICE, dtype=torch.bfloat16)
         self.loss = None
 
     def step(self):
         self.adam.zero_grad(set_to_none=True)
-        self.loss = (self.model(self.x) - self.x).pow(2).mean()
+        with torch.autocast(DEVICE, torch.bfloat16):
+            self.loss = (self.model(self.x) - self.x).pow(2).mean(dtype=torch.float)
         self.loss.backward()
         self.adam.step()
 
@@ -80,15 +84,15 @@ def train(seconds, warm):
     return {"rate": rate, "first_loss": first, "loss": training.loss.item()}
 
 
-def transformer(layers):
-    layer = torch.nn.TransformerEncoderLayer(1024, 16, 4096, dropout=0.0, batch_first=True, norm_first=True)
+def transformer(layers, width):
+    layer = torch.nn.TransformerEncoderLayer(width, 16, 4 * width, dropout=0.0, batch_first=True, norm_first=True)
     return torch.nn.TransformerEncoder(layer, layers, enable_nested_tensor=False).to(DEVICE, torch.bfloat16)
 
 
 def lm(seconds, warm):
-    model = transformer(8)
+    model = transformer(8, 2048)
     adam = torch.optim.Adam(model.parameters(), lr=1e-5)
-    x = torch.randn(16, 512, 1024, device=DEVICE, dtype=torch.bfloat16)
+    x = torch.randn(16, 512, 2048, device=DEVICE, dtype=torch.bfloat16)
 
     def step():
         adam.zero_grad(set_to_none=True)
@@ -100,7 +104,7 @@ def lm(seconds, warm):
 
 @torch.inference_mode()
 def serve(seconds, warm, by_graph):
-    model = transformer(6).eval()
+    model = transformer(6, 1024).eval()
     x = torch.randn(1, 128, 1024, device=DEVICE, dtype=torch.bfloat16)
     stream = torch.cuda.Stream()
     with torch.cuda.stream(stream):
@@ -118,18 +122,22 @@ def serve(seconds, warm, by_graph):
         return model(x).sum().item()
 
     next_at = time.monotonic()
-    begin, latencies = next_at + warm, []
+    begin, latencies, busy = next_at + warm, [], 0.0
     while next_at < begin + seconds:
         pause = next_at - time.monotonic()
         if pause > 0:
             time.sleep(pause)
+        asked = time.monotonic()
         request()
+        done = time.monotonic()
         if next_at >= begin:
-            latencies.append(1e3 * (time.monotonic() - next_at))
+            latencies.append(1e3 * (done - next_at))
+            busy += done - asked
         next_at += 0.02
     latencies.sort()
     pick = lambda q: latencies[min(len(latencies) - 1, int(q * len(latencies)))]  # noqa: E731
-    return {"requests": len(latencies), "p50_ms": pick(0.5), "p99_ms": pick(0.99), "max_ms": latencies[-1]}
+    return {"requests": len(latencies), "p50_ms": pick(0.5), "p99_ms": pick(0.99), "max_ms": latencies[-1],
+            "busy": busy / (0.02 * len(latencies))}
 
 
 def fill():

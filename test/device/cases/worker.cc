@@ -1,17 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// worker: keeps the GPU busy in one of the ways in which programs launch, and
-// stamps each unit of work when it is done.
-//   worker --stamps FILE --turns T --kind KIND --kernel-us N --depth D
-//          --fork N --take MIB --seconds S
+// worker: keeps the GPU busy in one of the ways in which programs launch, or
+// serves a request after each pause, and stamps each unit of work when it is
+// done.
+//   worker --stamps FILE --turns T --kind KIND --kernel-us N --kernels K
+//          --depth D --fork N --take MIB --seconds S
+//          --think-us N --latencies FILE
 // FILE: u64 count, then the CLOCK_MONOTONIC ns of each unit (a mapped file: it
 // can be read any time). With --fork, FILE.0, FILE.1 ... and one process each.
-// A unit is one launch; with the graph kinds, of 100 kernels.
+// A unit is K launches, one if not said; with the graph kinds, of 100 kernels
+// each. With --think-us a unit is a request, alone under way, and the pause
+// follows it; --latencies gets the ns from the first launch to the end of each.
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -32,6 +37,19 @@ struct Stamps {
   std::atomic<uint64_t> count;
   int64_t at[kStamps - 1];
 };
+
+void Add(Stamps& stamps, int64_t ns) {
+  const uint64_t n = stamps.count;
+  if (n == kStamps - 1) return;
+  stamps.at[n] = ns;
+  stamps.count = n + 1;
+}
+
+void SleepUntil(int64_t ns) {
+  const timespec t{ns / 1'000'000'000, ns % 1'000'000'000};
+  // Woken by a signal: the program ends.
+  clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &t, nullptr);
+}
 
 Stamps& Map(const std::string& path) {
   const int fd = open(path.c_str(), O_RDWR | O_CREAT | O_TRUNC, 0644);
@@ -112,6 +130,9 @@ int Work(int argc, char** argv, const std::string& path) {
   const auto number = [&](const char* name, double other) {
     return gpu::Number(argc, argv, name, other);
   };
+  // First, so that whoever finds a stamp finds its latency.
+  const char* const times = gpu::Option(argc, argv, "latencies", nullptr);
+  Stamps* const latencies = times ? &Map(times) : nullptr;
   Stamps& stamps = Map(path);
   Launcher launcher;
   launcher.kind = gpu::Option(argc, argv, "kind", "plain");
@@ -124,22 +145,24 @@ int Work(int argc, char** argv, const std::string& path) {
   const uint64_t taken = Take(number("take", 0) * gpu::kMiB, result);
   if (number("take", 0) > 0)
     printf("took %lu %s\n", taken, gpu::Name(result)), fflush(stdout);
-  const int depth = number("depth", 3);
+  const int64_t think_ns = number("think-us", 0) * 1e3;
+  const int kernels = number("kernels", 1);
+  const int depth = think_ns > 0 ? 1 : number("depth", 3);
   std::vector<CUevent> events(depth);
   for (CUevent& event : events) MUST(CU(cuEventCreate)(&event, 0));
   const int64_t end = gpu::NowNs() + int64_t(number("seconds", 60) * 1e9);
   uint64_t launched = 0;
   for (uint64_t done = 0; !ended && gpu::NowNs() < end; ++done) {
+    const int64_t asked = gpu::NowNs();
     for (; launched < done + depth; ++launched) {
-      launcher.Launch();
+      for (int i = 0; i < kernels; ++i) launcher.Launch();
       MUST(CU(cuEventRecord)(events[launched % depth], nullptr));
     }
     MUST(CU(cuEventSynchronize)(events[done % depth]));
-    const uint64_t n = stamps.count;
-    if (n < kStamps - 1) {
-      stamps.at[n] = gpu::NowNs();
-      stamps.count = n + 1;
-    }
+    const int64_t now = gpu::NowNs();
+    if (latencies) Add(*latencies, now - asked);
+    Add(stamps, now);
+    if (think_ns > 0) SleepUntil(now + think_ns);
   }
   MUST(CU(cuCtxSynchronize)());
   printf("done %lu\n", stamps.count.load());

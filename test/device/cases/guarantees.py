@@ -1,0 +1,166 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What is promised of time, stock and rondo in one run, as a table for docs/benchmarks.md. All tenants of a row run during the
+whole of one window, and only what is done within it counts: shares of one window can be added up."""
+
+import functools
+import math
+import os
+
+import lab
+from lab import Stamps, check, note, nvml, rondo, say, slot_of, status, stock, worker_words
+from shares import finish, measure
+
+rows = []  # what, must, alone, stock, rondo
+
+
+class Tenant:
+    """A worker: units of kernels of so many us, always `depth` of them queued, or a request after each pause of think us."""
+
+    def __init__(self, us, kernels=1, depth=3, think=0, **options):
+        self.us, self.kernels, self.depth, self.think, self.options = us, kernels, depth, think, options
+
+    def start(self, way, name, seconds):
+        self.stamps, self.latencies = Stamps(name), Stamps(name + ".latencies")
+        more = ["--kernels", self.kernels] + (["--think-us", self.think, "--latencies", self.latencies.path] if self.think else [])
+        words = worker_words(self.stamps, self.us, depth=self.depth, seconds=seconds, more=more)
+        return rondo(*words, **self.options) if way == "rondo" else stock(*words)
+
+
+def together(way, tenants, seconds, warm=2.0):
+    """Each one's share of the card in one window, the requests of the first, and what the arbiter says of them all."""
+    programs = [t.start(way, f"{way}.{i}", seconds + warm + 40) for i, t in enumerate(tenants)]
+    shares, _, window = measure([((t.stamps,), t.us * t.kernels) for t in tenants], programs, warm, seconds)
+    told = None
+    if way == "rondo":
+        now = status()
+        slots = [slot_of(now, p) for p in programs]
+        told = sum(s["usedShare"] or 0 for s in slots if s)
+    requests = tenants[0].stamps.with_latencies(tenants[0].latencies, *window) if tenants[0].think else []
+    codes = finish(programs)
+    if any(codes):
+        raise RuntimeError(f"{way}: exit codes {codes}")
+    return shares, requests, told
+
+
+def percentile(ordered, q):
+    return ordered[max(0, math.ceil(q * len(ordered)) - 1)]
+
+
+@functools.lru_cache(maxsize=None)
+def alone(us, kernels=1, depth=3):
+    """The share of the card of one that has it for itself: below 1 by the gaps between kernels."""
+    return together("stock", [Tenant(us, kernels, depth)], 3, warm=1)[0][0]
+
+
+def throughput():
+    """2 tenants of 100 us kernels, 4 of 1 ms kernels: all together, of one alone."""
+    for count, us, kernels in ((2, 100, 20), (4, 1000, 1)):
+        base = alone(us, kernels)
+        parts = {way: sum(together(way, [Tenant(us, kernels) for _ in range(count)], 5)[0]) / base for way in ("stock", "rondo")}
+        check(f"guarantee.throughput.{count}x{us}us", parts["rondo"] >= 0.985,
+              f"of alone ({base:.4f} of the card): stock {parts['stock']:.4f}, rondo {parts['rondo']:.4f}")
+        rows.append((f"throughput of {count} tenants, {us} µs kernels, of one alone", "≥ 0.985", "1", f"{parts['stock']:.3f}",
+                     f"{parts['rondo']:.3f}"))
+
+
+def weights():
+    """3:1 and 4:2:1:1 over 5 s."""
+    for of in ((3, 1), (4, 2, 1, 1)):
+        shares, _, _ = together("rondo", [Tenant(1000, weight=w) for w in of], 5)
+        got = [s / sum(shares) for s in shares]
+        worst = max(abs(g - w / sum(of)) for g, w in zip(got, of))
+        name = ":".join(map(str, of))
+        check(f"guarantee.weights.{name}", worst <= 0.01,
+              f"of the sum {', '.join(f'{g:.4f}' for g in got)}; largest error {worst:.4f}; sum {sum(shares):.4f} of the card")
+        rows.append((f"weights {name} over 5 s: largest error of a share", "≤ 0.01", "", "none", f"{worst:.4f}"))
+
+
+def requests(name, what, first, beside, seconds):
+    """The first tenant's requests alone, beside the others on stock, and with rondo: (requests, share of the card of all)."""
+    got = {}
+    for way, tenants in (("alone", [first]), ("stock", [first] + beside), ("rondo", [first] + beside)):
+        if way == "alone":
+            got[way] = lone(first.us, first.kernels, first.think, seconds)
+            continue
+        span = seconds if way == "rondo" else seconds / 2
+        shares, found, told = together(way, tenants, span, warm=3)
+        unit = sum(t.us * t.kernels for t in tenants) / 1e6 / span
+        got[way] = found, sum(shares)
+        note(f"{name} {way}", f"shares {', '.join(f'{s:.4f}' for s in shares)}, counted to ± {unit:.4f} at most"
+             + (f"; the arbiter's own sum {told:.4f}" if told is not None else ""))
+    points = {way: [percentile(found, q) for q in (0.5, 0.99, 0.999)] for way, (found, _) in got.items()}
+    for way, (p50, p99, p999) in points.items():
+        found = got[way][0]
+        note(f"{name} {way}", f"p50 {p50:.0f} p99 {p99:.0f} p99.9 {p999:.0f} max {found[-1]:.0f} us over {len(found)} requests")
+    cells = [f"{p[0]:.0f} / {p[1]:.0f} / {p[2]:.0f}" for p in points.values()]
+    rows.append((f"{what}: p50 / p99 / p99.9, µs", "", *cells))
+    return points, {way: total for way, (_, total) in got.items()}
+
+
+@functools.lru_cache(maxsize=None)
+def lone(us, kernels, think, seconds):
+    shares, found, _ = together("stock", [Tenant(us, kernels, think=think)], seconds, warm=1)
+    return found, shares[0]
+
+
+def latency():
+    """Requests of 20 x 100 us after pauses of 10 ms, beside 3 batch tenants of 1 ms and of 20 ms kernels."""
+    for us, depth in ((1000, 3), (20000, 2)):
+        name = f"guarantee.latency.{us // 1000}ms"
+        points, total = requests(name, f"requests of 20 × 100 µs, beside 3 batch tenants of {us // 1000} ms kernels",
+                                 Tenant(100, 20, think=10000, cls="latency"), [Tenant(us, depth=depth, cls="batch") for _ in range(3)], 20)
+        for i, q, most in ((1, "p99", 1.15), (2, "p99.9", 1.20)):
+            ratio = {way: points[way][i] / points["alone"][i] for way in ("stock", "rondo")}
+            check(f"{name}.{q}", ratio["rondo"] <= most, f"of alone: stock {ratio['stock']:.3f}, rondo {ratio['rondo']:.3f}")
+            rows.append((f"… {q}, of alone", f"≤ {most:.2f}", "1", f"{ratio['stock']:.2f}", f"{ratio['rondo']:.2f}"))
+        summed(name, total)
+
+
+def summed(name, total):
+    check(f"{name}.sum", total["rondo"] >= 0.97, f"all tenants, of the card: stock {total['stock']:.4f}, rondo {total['rondo']:.4f}")
+    rows.append(("… all tenants together, of the card", "≥ 0.97", "", f"{total['stock']:.3f}", f"{total['rondo']:.3f}"))
+
+
+def one_kernel():
+    """Requests of one kernel of 100 us after pauses of 2 ms, beside 3 batch tenants of 1 ms kernels."""
+    name = "guarantee.one_kernel"
+    points, total = requests(name, "requests of one 100 µs kernel, 2 ms pauses, beside 3 batch tenants of 1 ms kernels",
+                             Tenant(100, 1, think=2000, cls="latency"), [Tenant(1000, cls="batch") for _ in range(3)], 10)
+    added = {way: points[way][1] - points["alone"][1] for way in ("stock", "rondo")}
+    check(f"{name}.p99", added["rondo"] <= 250, f"added to p99: stock {added['stock']:.0f}, rondo {added['rondo']:.0f} us")
+    rows.append(("… p99 added, µs", "≤ 250", "0", f"{added['stock']:.0f}", f"{added['rondo']:.0f}"))
+    summed(name, total)
+
+
+def never_pausing():
+    """A latency tenant that always has work, beside one batch tenant of equal weight."""
+    shares = {}
+    for way in ("stock", "rondo"):
+        shares[way] = together(way, [Tenant(100, 20, cls="latency"), Tenant(1000, cls="batch")], 5, warm=3)[0]
+    check("guarantee.never_pausing", shares["rondo"][1] >= 0.45,
+          "; ".join(f"{way}: latency tenant {s[0]:.4f}, batch tenant {s[1]:.4f} of the card" for way, s in shares.items()))
+    rows.append(("latency tenant that never pauses: share of the batch tenant beside it", "≥ 0.45", "",
+                 *(f"{s[1]:.3f}" for s in shares.values())))
+
+
+def limited():
+    """--limit 0.5, alone."""
+    share = together("rondo", [Tenant(1000, limit=0.5)], 4)[0][0]
+    check("guarantee.limit", 0.47 <= share <= 0.51, f"--limit 0.5, alone: {share:.4f} of the card")
+    rows.append(("`--limit 0.5`, alone: share of the card", "≤ 0.51", "", "none", f"{share:.3f}"))
+
+
+def table():
+    """What was measured, as Markdown; also in OUT/guarantees.md."""
+    if not rows:
+        return
+    lines = [f"{nvml().card()}:", "", "| what | must | alone | stock | Rondo |", "|---|---|---|---|---|"]
+    lines += ["| " + " | ".join(row[:4]) + f" | **{row[4]}** |" for row in rows]
+    say("\n".join(["", *lines, ""]))
+    with open(os.path.join(lab.out_dir, "guarantees.md"), "w") as f:
+        f.write("\n".join(lines) + "\n")
+
+
+CASES = [("guarantee.throughput", throughput, 90), ("guarantee.weights", weights, 60), ("guarantee.latency", latency, 180),
+         ("guarantee.one_kernel", one_kernel, 90), ("guarantee.never_pausing", never_pausing, 60), ("guarantee.limit", limited, 45)]
+PROGRAMS = ["worker"]
