@@ -42,11 +42,16 @@ Decision Arbiter::Step(int64_t now_us, const Event& event) {
 void Arbiter::On(int64_t now_us, const TenantSet& event) {
   const auto [entry, is_new] = tenants_.try_emplace(event.tenant);
   Tenant& tenant = entry->second;
+  const bool had_limit = !is_new && tenant.spec.limit < 1;
   tenant.spec = event.spec;
   if (!(tenant.spec.weight > 0)) tenant.spec.weight = 1;
   if (!(tenant.spec.limit > 0 && tenant.spec.limit <= 1)) tenant.spec.limit = 1;
   const double largest = tenant.spec.limit * options_.duty_us;
-  if (is_new) tenant.budget_us = largest / 2;
+  // What it used without a limit is not held against it.
+  if (!had_limit) {
+    tenant.budget_us = largest / 2;
+    tenant.limited_since_us = now_us;
+  }
   tenant.budget_us = std::min(tenant.budget_us, largest);
   if (is_new) tenant.budget_at_us = now_us;
   if (tenant.spec.cls != TenantClass::kLatency) tenant.over = false;
@@ -112,7 +117,9 @@ void Arbiter::On(int64_t now_us, const Activity& event) {
     tenant.used.Add(now_us, busy);
     tenant.stays.used_us += busy;
     tenant.stays.count += run.stays;
-    if (log && was_fresh) tenant.budget_us -= busy;
+    if (log && was_fresh && tenant.spec.limit < 1)
+      tenant.budget_us -= std::clamp<int64_t>(
+          now_us - event.age_us - tenant.limited_since_us, 0, busy);
     if (busy == 0) continue;
     tenant.idle = false;
     const int64_t last_us = now_us - std::max<int64_t>(0, event.age_us) -

@@ -67,6 +67,7 @@ class Arbiter {
     bool throttled = false;
     double budget_us = 0;
     int64_t budget_at_us = 0;
+    int64_t limited_since_us = 0;
     uint64_t suspensions = 0;
     bool wanted_runnable = true;
     bool idle = false;  // made nothing of its last turn, has not run since

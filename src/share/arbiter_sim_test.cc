@@ -391,6 +391,19 @@ TEST(ArbiterSim, ALimitHoldsEvenAlone) {
   }
 }
 
+TEST(ArbiterSim, ALimitCountsFromWhenItComes) {
+  Sim sim;
+  sim.Add(1, {kStandard, 1}, kBusy);
+  for (int round = 0; round < 2; ++round) {
+    sim.Run(5 * kSecond);
+    sim.Send(TenantSet{1, {kStandard, 1, 0.5}});
+    sim.Measure();
+    sim.Run(2 * kSecond);
+    EXPECT_NEAR(sim.Share(1), 0.5, 0.05) << round;
+    sim.Send(TenantSet{1, {kStandard, 1}});
+  }
+}
+
 TEST(ArbiterSim, ALimitIsNoWeight) {
   Sim sim;
   sim.Add(1, {kStandard, 1, 0.5}, kBusy);

@@ -90,7 +90,7 @@ func TestWeights(t *testing.T) {
 	annotate(t, pods[1], "rondo/limit", "0.5")
 	untilSlot(t, light, "the limit", func(slot slotView) bool { return slot.TimeLimit == 0.5 })
 	if r := use(t, pods[1], "--turns 1000 --kernel-us 1000 --warmup 1 --seconds 3"); r.Share < 0.35 || r.Share > 0.55 {
-		t.Errorf("limited to a half, it got %.3f of the GPU", r.Share)
+		t.Errorf("limited to a half, it got %+v", r)
 	}
 }
 
