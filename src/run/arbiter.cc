@@ -115,15 +115,20 @@ absl::StatusOr<std::string> Arbiter::Grant(Client& client,
                                            const Request& request) {
   if (!client.slot.empty())
     return absl::InvalidArgumentError("this run has a slot already");
+  // A run whose arbiter died asks for the slot whose socket its program knows.
+  // It must have it soon: nothing is asked of NVML for that.
+  std::string uuid = GpuOfSlot(request.slot);
+  if (request.slot.empty()) {
+    RONDO_ASSIGN_OR_RETURN(uuid, gpus_.Uuid(request.gpu));
+  }
   std::set<std::string> taken;
   for (const auto& [fd, other] : clients_) taken.insert(other.slot);
-  share::SlotSpec spec{.gpu_uuid = request.gpu_uuid,
+  share::SlotSpec spec{.gpu_uuid = uuid,
                        .limit_bytes = request.memory_bytes,
                        .memory = request.memory_bytes
                                      ? config::MemoryMode::kEnforce
                                      : config::MemoryMode::kObserve,
                        .tenant = request.tenant};
-  // A run whose arbiter died asks for the slot whose socket its program knows.
   while (taken.count(spec.id()) > 0 ||
          (!request.slot.empty() && spec.id() != request.slot)) {
     if (++spec.replica > 4096)

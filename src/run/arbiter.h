@@ -22,6 +22,7 @@
 #include "base/unique_fd.h"
 #include "rm/system.h"
 #include "run/control.h"
+#include "run/gpus.h"
 #include "share/share.h"
 
 namespace rondo::run {
@@ -62,6 +63,7 @@ class Arbiter {
   std::unique_ptr<share::Share> share_;
   std::unique_ptr<agent::ActivityFeed> feed_;
   std::map<int, Client> clients_;
+  Gpus gpus_;
   EventLoop::TimerId linger_ = 0;
 };
 

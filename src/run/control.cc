@@ -43,7 +43,7 @@ absl::StatusOr<TenantClass> ParseClass(absl::string_view text) {
 }
 
 std::string EncodeRequest(const Request& request) {
-  json message = {{"gpu", request.gpu_uuid},
+  json message = {{"gpu", request.gpu},
                   {"class", share::ClassName(request.tenant.cls)},
                   {"weight", request.tenant.weight},
                   {"limit", request.tenant.limit},
@@ -56,7 +56,7 @@ absl::StatusOr<Request> DecodeRequest(absl::string_view packet) {
   RONDO_ASSIGN_OR_RETURN(const json message, Parse(packet));
   Request request;
   std::string cls;
-  if (!Read(message, "gpu", request.gpu_uuid) || !Read(message, "class", cls) ||
+  if (!Read(message, "gpu", request.gpu) || !Read(message, "class", cls) ||
       !Read(message, "weight", request.tenant.weight) ||
       !Read(message, "limit", request.tenant.limit) ||
       !Read(message, "slot", request.slot))
@@ -72,15 +72,21 @@ absl::StatusOr<Request> DecodeRequest(absl::string_view packet) {
 
 std::string EncodeAnswer(const absl::StatusOr<std::string>& slot) {
   if (slot.ok()) return json{{"slot", *slot}}.dump();
-  return json{{"error", std::string(slot.status().message())}}.dump();
+  return json{{"error", std::string(slot.status().message())},
+              {"usage", absl::IsInvalidArgument(slot.status()) ? 1 : 0}}
+      .dump();
 }
 
 absl::StatusOr<std::string> DecodeAnswer(absl::string_view packet) {
   RONDO_ASSIGN_OR_RETURN(const json message, Parse(packet));
   std::string text;
   if (Read(message, "slot", text)) return text;
-  if (Read(message, "error", text)) return absl::InternalError(text);
-  return absl::InvalidArgumentError("an answer without slot or error");
+  int usage = 0;
+  if (!Read(message, "error", text))
+    return absl::InternalError("an answer without slot or error");
+  Read(message, "usage", usage);
+  if (usage != 0) return absl::InvalidArgumentError(text);
+  return absl::InternalError(text);
 }
 
 std::string ControlSocket(const std::string& run_dir) {

@@ -24,7 +24,7 @@ namespace rondo::run {
 inline constexpr size_t kMaxMessage = 4096;
 
 struct Request {
-  std::string gpu_uuid;
+  int gpu = 0;  // index, as nvidia-smi counts; of no meaning with a slot
   std::optional<uint64_t> memory_bytes;  // empty: no limit, only counted
   share::TenantSpec tenant;
   // The slot that this run had before its arbiter died; empty at first.
@@ -37,7 +37,8 @@ absl::StatusOr<share::TenantClass> ParseClass(absl::string_view text);
 std::string EncodeRequest(const Request& request);
 absl::StatusOr<Request> DecodeRequest(absl::string_view packet);
 
-// The slot granted, or why none is.
+// The slot granted, or why none is: InvalidArgument where the request is at
+// fault, any other error becomes Internal.
 std::string EncodeAnswer(const absl::StatusOr<std::string>& slot);
 absl::StatusOr<std::string> DecodeAnswer(absl::string_view packet);
 

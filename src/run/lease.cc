@@ -19,7 +19,10 @@
 namespace rondo::run {
 namespace {
 
-constexpr int kAnswerMs = 10'000;
+constexpr int kUpMs = 10'000;
+// The first answer waits for NVML's start, which wakes every GPU of the
+// machine.
+constexpr int kAnswerMs = 60'000;
 
 // The arbiter's life is its own: a grandchild in a session of its own. Returns
 // when it listens, or another one does; it says so by closing its end of a
@@ -48,7 +51,7 @@ absl::Status StartArbiter(const std::string& run_dir,
   theirs.Reset();
   waitpid(pid, nullptr, 0);  // the middle process, which leaves at once
   pollfd ready{.fd = ours.get(), .events = POLLIN, .revents = 0};
-  if (poll(&ready, 1, kAnswerMs) != 1)
+  if (poll(&ready, 1, kUpMs) != 1)
     return absl::DeadlineExceededError(
         absl::StrCat("the arbiter does not come up; see ", log));
   return absl::OkStatus();

@@ -12,18 +12,15 @@
 #include <optional>
 
 #include "CLI/CLI.hpp"
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "base/event_loop.h"
 #include "base/file.h"
 #include "base/log.h"
 #include "base/status.h"
 #include "config/duration.h"
-#include "nvml/library.h"
-#include "nvml/real.h"
-#include "rm/client.h"
 #include "rm/system.h"
 #include "run/arbiter.h"
+#include "run/gpus.h"
 #include "run/lease.h"
 #include "run/program.h"
 #include "run/status.h"
@@ -64,27 +61,6 @@ absl::StatusOr<std::string> RunDir(const std::string& given) {
   return dir;
 }
 
-// The UUID of the GPU, if its driver is one that can be governed.
-absl::StatusOr<std::string> FindGpu(int index) {
-  auto nvml = nvml::Real::Load(nvml::FindLibrary(""));
-  if (!nvml.ok())
-    return absl::FailedPreconditionError(absl::StrCat(
-        "no NVIDIA driver on this machine: ", nvml.status().message()));
-  RONDO_ASSIGN_OR_RETURN(const std::string version, (*nvml)->DriverVersion());
-  int major = 0;
-  if (!absl::SimpleAtoi(version.substr(0, version.find('.')), &major) ||
-      major < rm::kOldestDriver)
-    return absl::FailedPreconditionError(
-        absl::StrCat("driver ", version, ": its interface is not known; ",
-                     rm::kOldestDriver, " is the oldest that is"));
-  RONDO_ASSIGN_OR_RETURN(const auto gpus, (*nvml)->ListGpus());
-  if (index < 0 || index >= static_cast<int>(gpus.size()))
-    return absl::InvalidArgumentError(
-        absl::StrCat("no GPU ", index, ": this machine has ", gpus.size()));
-  if (!gpus[index].ok()) return gpus[index].status();
-  return gpus[index]->uuid;
-}
-
 absl::StatusOr<Request> MakeRequest(const RunOptions& options) {
   Request request;
   if (!options.memory.empty()) {
@@ -108,7 +84,7 @@ absl::StatusOr<Request> MakeRequest(const RunOptions& options) {
     return absl::InvalidArgumentError("--limit must be above 0, at most 1");
   request.tenant.weight = options.weight;
   request.tenant.limit = options.limit;
-  RONDO_ASSIGN_OR_RETURN(request.gpu_uuid, FindGpu(options.gpu));
+  request.gpu = options.gpu;
   return request;
 }
 
@@ -127,7 +103,7 @@ absl::StatusOr<int> Run(const RunOptions& options) {
           "LD_PRELOAD=" + Preload(run_dir + "/lib/" + share::kShimName,
                                   getenv("LD_PRELOAD")),
           "RONDO_SLOTS=" + lease->slot(), "RONDO_RUN_DIR=" + run_dir,
-          "CUDA_VISIBLE_DEVICES=" + request.gpu_uuid}};
+          "CUDA_VISIBLE_DEVICES=" + GpuOfSlot(lease->slot())}};
   const auto code = RunProgram(program, program_mask, lease->fd(), [&] {
     // The arbiter died. The program runs on, freed by its shim; another arbiter
     // takes it back under the same slot.

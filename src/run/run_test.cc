@@ -11,12 +11,14 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "run/control.h"
+#include "run/gpus.h"
 #include "run/program.h"
 
 namespace rondo::run {
 namespace {
 
 using testing::HasSubstr;
+using testing::MatchesRegex;
 
 struct Outcome {
   int code = -1;
@@ -116,11 +118,41 @@ TEST_F(RunTest, SaysWhatIsWrong) {
     EXPECT_EQ(outcome.code, 2) << row.options;
     EXPECT_THAT(outcome.text, HasSubstr(row.text));
   }
+  // A folder without an arbiter that has found one.
   const Outcome no_driver =
       Shell(absl::StrCat("env -u LD_LIBRARY_PATH ", RONDO, " run --run-dir ",
-                         dir_.path(), "/run -- true"));
+                         dir_.path(), "/other -- true"));
   EXPECT_EQ(no_driver.code, 1);
   EXPECT_THAT(no_driver.text, HasSubstr("no NVIDIA driver"));
+}
+
+TEST_F(RunTest, RefusesADriverThatIsTooOld) {
+  const std::string profile = dir_.path() + "/old.yaml";
+  ASSERT_TRUE(
+      WriteFileAtomically(profile, "driver: 525.60.13\ngpus: [{model: H200}]\n")
+          .ok());
+  const Outcome outcome =
+      Shell(absl::StrCat(RONDO, " sim --profile ", profile, " -- ", RONDO,
+                         " run --run-dir ", dir_.path(), "/run -- true"));
+  EXPECT_EQ(outcome.code, 1);
+  EXPECT_THAT(outcome.text, HasSubstr("driver 525.60.13: its interface"));
+}
+
+TEST_F(RunTest, TheArbiterAloneAsksNvml) {
+  // The inner runs would not find it; the outer one holds the arbiter.
+  const std::string inner =
+      absl::StrCat("env -u LD_LIBRARY_PATH ", RONDO, " run --run-dir ",
+                   dir_.path(), "/run ");
+  const Outcome outcome =
+      Run(absl::StrCat("-- sh -c 'echo outer $CUDA_VISIBLE_DEVICES; ", inner,
+                       "-- printenv CUDA_VISIBLE_DEVICES RONDO_SLOTS; ", inner,
+                       "--gpu 1 -- true; echo code $?'"));
+  EXPECT_THAT(outcome.text, MatchesRegex("outer (GPU-[-0-9a-f]+)\n"
+                                         "GPU-[-0-9a-f]+\n"
+                                         "GPU-[-0-9a-f]+::1\n"
+                                         "rondo run: no GPU 1: this machine "
+                                         "has 1\n"
+                                         "code 2\n"));
 }
 
 TEST(Preload, PutsTheShimFirst) {
@@ -130,7 +162,7 @@ TEST(Preload, PutsTheShimFirst) {
 }
 
 TEST(Control, MessagesSurviveTheTrip) {
-  Request request{.gpu_uuid = "GPU-x",
+  Request request{.gpu = 2,
                   .memory_bytes = 1 << 30,
                   .tenant = {.cls = share::TenantClass::kLatency,
                              .weight = 2.5,
@@ -138,6 +170,7 @@ TEST(Control, MessagesSurviveTheTrip) {
                   .slot = "GPU-x::1"};
   const auto decoded = DecodeRequest(EncodeRequest(request));
   ASSERT_TRUE(decoded.ok()) << decoded.status();
+  EXPECT_EQ(decoded->gpu, 2);
   EXPECT_EQ(decoded->memory_bytes, request.memory_bytes);
   EXPECT_EQ(decoded->tenant.cls, request.tenant.cls);
   EXPECT_EQ(decoded->tenant.weight, 2.5);
@@ -146,6 +179,10 @@ TEST(Control, MessagesSurviveTheTrip) {
   EXPECT_EQ(
       DecodeAnswer(EncodeAnswer(absl::InternalError("no"))).status().message(),
       "no");
+  EXPECT_TRUE(absl::IsInvalidArgument(
+      DecodeAnswer(EncodeAnswer(absl::InvalidArgumentError("no"))).status()));
+  EXPECT_EQ(GpuOfSlot("GPU-x::1"), "GPU-x");
+  EXPECT_EQ(GpuOfSlot(""), "");
   for (const char* bad : {"", "[]", "{}", "{\"gpu\":1}"}) {
     EXPECT_FALSE(DecodeRequest(bad).ok()) << bad;
     EXPECT_FALSE(DecodeAnswer(bad).ok()) << bad;

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "run/gpus.h"
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "base/status.h"
+#include "nvml/library.h"
+#include "nvml/real.h"
+#include "rm/client.h"
+
+namespace rondo::run {
+
+absl::Status Gpus::Read() {
+  auto nvml = nvml::Real::Load(nvml::FindLibrary(""));
+  if (!nvml.ok())
+    return absl::FailedPreconditionError(absl::StrCat(
+        "no NVIDIA driver on this machine: ", nvml.status().message()));
+  RONDO_ASSIGN_OR_RETURN(const std::string version, (*nvml)->DriverVersion());
+  int major = 0;
+  if (!absl::SimpleAtoi(version.substr(0, version.find('.')), &major) ||
+      major < rm::kOldestDriver)
+    return absl::FailedPreconditionError(
+        absl::StrCat("driver ", version, ": its interface is not known; ",
+                     rm::kOldestDriver, " is the oldest that is"));
+  RONDO_ASSIGN_OR_RETURN(const auto gpus, (*nvml)->ListGpus());
+  uuids_.clear();
+  for (const auto& gpu : gpus) {
+    if (gpu.ok())
+      uuids_.emplace_back(gpu->uuid);
+    else
+      uuids_.emplace_back(gpu.status());
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::string> Gpus::Uuid(int index) {
+  const auto in_range = [&] {
+    return index >= 0 && index < static_cast<int>(uuids_.size());
+  };
+  if (uuids_.empty() || (in_range() && !uuids_[index].ok()))
+    RONDO_RETURN_IF_ERROR(Read());
+  if (!in_range())
+    return absl::InvalidArgumentError(
+        absl::StrCat("no GPU ", index, ": this machine has ", uuids_.size()));
+  return uuids_[index];
+}
+
+std::string GpuOfSlot(absl::string_view slot) {
+  return std::string(slot.substr(0, slot.find("::")));
+}
+
+}  // namespace rondo::run

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Which GPU an index means, asked of NVML once for all programs of a run
+// folder: its start takes tens of milliseconds, and the driver lets programs
+// that start it at one moment wait for each other.
+//
+// One thread. Uuid blocks while NVML starts (seconds where nothing keeps a
+// machine's GPUs awake): the first time, and after an answer that may change.
+
+#ifndef RONDO_RUN_GPUS_H_
+#define RONDO_RUN_GPUS_H_
+
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+
+namespace rondo::run {
+
+class Gpus {
+ public:
+  // The UUID of the GPU of that index, as nvidia-smi counts. InvalidArgument
+  // where there is none, FailedPrecondition without a driver or with one that
+  // cannot be governed, else the GPU's own error.
+  absl::StatusOr<std::string> Uuid(int index);
+
+ private:
+  absl::Status Read();
+
+  // Empty until read; an error is read again.
+  std::vector<absl::StatusOr<std::string>> uuids_;
+};
+
+// The UUID in a slot's id, "<uuid>::<n>".
+std::string GpuOfSlot(absl::string_view slot);
+
+}  // namespace rondo::run
+
+#endif  // RONDO_RUN_GPUS_H_
