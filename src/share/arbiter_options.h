@@ -20,7 +20,7 @@ struct ArbiterOptions {
   // Groups that share one turn must not be tiny: they switch between them.
   uint32_t shared_turn_slice_us = 1000;
   // One rotation of those who may run beside a latency tenant, if not alone.
-  int64_t mixed_period_us = 8'000;
+  int64_t mixed_period_us = 4'000;
   uint32_t least_slice_us = 500;  // a switch costs 82
   int64_t duty_us = 200'000;      // of a limit: so much is its largest burst
   int64_t idle_start_us = 2'500;  // unused since the turn began: skip

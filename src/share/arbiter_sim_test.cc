@@ -379,6 +379,32 @@ TEST(ArbiterSim, AStandardTenantBesideBothClassesKeepsItsShare) {
     EXPECT_NEAR(sim.Share(id), 0.27, 0.04) << id;
 }
 
+TEST(ArbiterSim, ALatencyTenantBesideOneStandardTenant) {
+  Sim sim;
+  sim.Add(1, {kLatency, 1}, kRequests);
+  sim.Add(2, {kStandard, 1}, kBusy);
+  sim.Run(2 * kSecond);
+  sim.Measure();
+  sim.Run(10 * kSecond);
+  EXPECT_LE(sim.Latency(1, 0.99), 2300) << "alone 2000";
+  EXPECT_GE(sim.Sum(), 0.97);
+  EXPECT_EQ(sim.switches, 0);
+}
+
+// On the driver's own slices it waits for 3 x 2 ms.
+TEST(ArbiterSim,
+     ALatencyTenantBesideThreeStandardTenantsWaitsForOneShortRound) {
+  Sim sim;
+  sim.Add(1, {kLatency, 1}, kRequests);
+  for (TenantId id = 2; id <= 4; ++id) sim.Add(id, {kStandard, 1}, kBusy);
+  sim.Run(2 * kSecond);
+  sim.Measure();
+  sim.Run(10 * kSecond);
+  EXPECT_LE(sim.Latency(1, 0.99), 2000 + 4000 + 400);
+  for (TenantId id = 2; id <= 4; ++id) EXPECT_NEAR(sim.Share(id), 0.26, 0.03);
+  EXPECT_EQ(sim.switches, 0) << "standard tenants are never suspended";
+}
+
 TEST(ArbiterSim, ALimitHoldsEvenAlone) {
   for (const bool sampled : {true, false}) {
     Sim sim(sampled);

@@ -110,6 +110,8 @@ void Arbiter::PlanTurns(int64_t now_us) {
   }
   weights += turn_weights;
   const bool blind = !UsageKnown(now_us);
+  // One other at a time: then a tiny slice is free.
+  const bool single = !broken && beside + (turn_weights > 0 ? 1 : 0) == 1;
   const double mixed = std::max<double>(
       options_.mixed_period_us, options_.least_slice_us * (beside + 1.0));
   for (const auto& [id, tenant] : tenants_) {
@@ -125,21 +127,21 @@ void Arbiter::PlanTurns(int64_t now_us) {
       // Not worth suspending. When it has work again it shows in the log, and
       // waits for a turn from then on.
       slice = options_.idle_slice_us;
-    } else if (TakesTurns(tenant)) {
-      runnable = runnable && Holds(id);
-      if (beside > 0 || broken)
-        slice = mixed * turn_weights / weights / groups;
+    } else {
+      const bool takes_turns = TakesTurns(tenant);
+      if (takes_turns) runnable = runnable && Holds(id);
+      const double weight = takes_turns ? turn_weights : tenant.spec.weight;
+      if (!single)
+        slice = mixed * weight / weights / groups;
       else if (blind)
         slice = kBlindTurnSliceUs;
       else
         slice = tenant.groups > 1 ? options_.shared_turn_slice_us
                                   : options_.tiny_slice_us;
-    } else {
-      slice = mixed * tenant.spec.weight / weights / groups;
     }
-    const bool short_ok =
-        TakesTurns(tenant) && (tenant.idle || (beside == 0 && !broken));
-    if (!short_ok) slice = std::max<double>(slice, options_.least_slice_us);
+    const bool idle = TakesTurns(tenant) && tenant.idle && !Holds(id);
+    if (Served(tenant) || !(single || idle))
+      slice = std::max<double>(slice, options_.least_slice_us);
     WantSlice(id, runnable, slice);
   }
 }
