@@ -79,7 +79,7 @@ void Arbiter::On(int64_t now_us, const ProcessGroups& event) {
   const auto process = processes_.find(event.process);
   if (process == processes_.end()) return;
   process->second.groups = std::max(0, event.groups);
-  controls_.SetGroups(event.process, process->second.groups);
+  controls_.SetGroups(now_us, event.process, process->second.groups);
   Recount(now_us, process->second.tenant);
 }
 
@@ -92,8 +92,10 @@ void Arbiter::On(int64_t now_us, const ProcessGone& event) {
   Recount(now_us, tenant);
 }
 
-void Arbiter::On(int64_t, const SliceApplied& event) {
+void Arbiter::On(int64_t now_us, const SliceApplied& event) {
+  const uint32_t before_us = controls_.slice_us(event.process);
   controls_.OnApplied(event.process, event.seq, event.slice_us, event.ok);
+  if (controls_.slice_us(event.process) != before_us) ObserveAnew(now_us);
 }
 
 void Arbiter::On(int64_t now_us, const Switched& event) {
@@ -109,14 +111,16 @@ void Arbiter::On(int64_t now_us, const Activity& event) {
   if (log) log_at_us_ = now_us;
   UpdateHolderIdle(event, now_us);
   UpdateContention(event, now_us);
+  const bool observes =
+      now_us - event.age_us - event.interval_us >= observe_from_us_;
   for (const Activity::Run& run : event.runs) {
     const auto process = processes_.find(run.process);
     if (process == processes_.end()) continue;
     Tenant& tenant = tenants_.at(process->second.tenant);
     const int64_t busy = std::clamp<int64_t>(run.busy_us, 0, event.interval_us);
     tenant.used.Add(now_us, busy);
-    tenant.stays.used_us += busy;
-    tenant.stays.count += run.stays;
+    if (observes) tenant.stays.used_us += busy;
+    if (observes) tenant.stays.count += run.stays;
     if (log && was_fresh && tenant.spec.limit < 1)
       tenant.budget_us -= std::clamp<int64_t>(
           now_us - event.age_us - tenant.limited_since_us, 0, busy);
@@ -128,7 +132,7 @@ void Arbiter::On(int64_t now_us, const Activity& event) {
     if (log) controls_.OnRan(last_us, run.process);
   }
   if (!log) return;
-  slices_observed_us_ += event.interval_us;
+  if (observes) slices_observed_us_ += event.interval_us;
   UpdateEarlyLeavers(now_us);
 }
 
@@ -210,7 +214,7 @@ void Arbiter::Recount(int64_t now_us, TenantId id) {
     if (process.tenant == id) groups += process.groups;
   if (found->second.groups == 0 && groups > 0)
     found->second.present_since_us = now_us;
-  if (found->second.groups != groups) ObserveAnew();
+  if (found->second.groups != groups) ObserveAnew(now_us);
   found->second.groups = groups;
 }
 

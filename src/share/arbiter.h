@@ -95,7 +95,7 @@ class Arbiter {
   void UpdateHolderIdle(const Activity& event, int64_t now_us);
   void UpdateContention(const Activity& event, int64_t now_us);
   void UpdateEarlyLeavers(int64_t now_us);
-  void ObserveAnew();
+  void ObserveAnew(int64_t now_us);
   bool HolderIdle() const;
 
   // The plan (plan.cc; without latency tenants plan_standard.cc).
@@ -124,6 +124,7 @@ class Arbiter {
   int64_t usage_at_us_ = INT64_MIN / 2;  // last Activity of any source
   // For those that use all of their slices, beside some that do not.
   double slice_factor_ = 1;
+  int64_t observe_from_us_ = 0;
   int64_t slices_observed_us_ = 0;  // with everybody there and on his slice
   int64_t no_factor_until_us_ = INT64_MIN / 2;  // a shorter slice did not help
   bool turns_ = false;  // a latency tenant is being served

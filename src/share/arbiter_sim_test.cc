@@ -441,6 +441,20 @@ TEST(ArbiterSim, ALimitIsNoWeight) {
   EXPECT_GE(sim.Sum(), 0.98);
 }
 
+TEST(ArbiterSim, ManyThatStartTogetherAreSetOnce) {
+  Sim sim;
+  for (TenantId id = 1; id <= 16; ++id) {
+    sim.Add(id, {kStandard, 1}, kBusy);
+    sim.Run(50'000);
+  }
+  sim.Run(kSecond);
+  EXPECT_LE(sim.slices, 16 + 1) << "the first was there alone before";
+  sim.Measure();
+  sim.Run(5 * kSecond);
+  for (TenantId id = 1; id <= 16; ++id)
+    EXPECT_NEAR(sim.Share(id), 1. / 16, 0.005) << id;
+}
+
 TEST(ArbiterSim, ALoneTenantIsLeftAlone) {
   for (const auto cls : {kStandard, kLatency, kBatch}) {
     Sim sim;

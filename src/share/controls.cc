@@ -24,10 +24,15 @@ void Controls::Attach(ProcessId process) {
   processes_[process] = p;
 }
 
-void Controls::SetGroups(ProcessId process, int groups) {
+void Controls::SetGroups(int64_t now_us, ProcessId process, int groups) {
   const auto found = processes_.find(process);
   if (found == processes_.end()) return;
   Process& p = found->second;
+  if (groups != p.groups) {
+    if (now_us >= settled_at_us_) unsettled_since_us_ = now_us;
+    settled_at_us_ = std::min(now_us + options_.settle_us,
+                              unsettled_since_us_ + options_.longest_settle_us);
+  }
   const bool first = p.groups == 0;
   p.groups = std::max(0, groups);
   p.slice_exact = false;
@@ -170,7 +175,7 @@ bool Controls::SliceDue(int64_t now_us, bool emergency, Process& p,
   else if (p.slice_failures > 0 && !(raises_tiny && p.slice_failures == 1))
     due += std::max(p.slice_retry_us, options_.retry_us);
   else if (!raises_tiny && !lowers_to_tiny)
-    due += options_.slice_interval_us;
+    due = std::max(due + options_.slice_interval_us, settled_at_us_);
   if (p.in_flight.size() >= kMaxInFlight) return false;
   if (now_us < due) {
     *wake_us = std::min(*wake_us, due);

@@ -57,6 +57,10 @@ struct ControlOptions {
   // Changes that nothing urgent asks for are this far apart, per process: each
   // takes the group off the GPU.
   int64_t slice_interval_us = 200'000;
+  // ... and wait while channels come and go, as when many programs start: then
+  // every slice changes with each of them. Not for ever.
+  int64_t settle_us = 200'000;
+  int64_t longest_settle_us = 2'000'000;
   // A tiny process that may not be resumed beside another is raised after this.
   int64_t blocked_us = 20'000;
   int64_t retry_us = 250'000;        // no answer: ask again
@@ -73,7 +77,7 @@ class Controls {
   void Detach(ProcessId process) { processes_.erase(process); }
   // Its channels changed; groups = compute channel groups now. New channels
   // are born runnable with the default slice, whatever was set before.
-  void SetGroups(ProcessId process, int groups);
+  void SetGroups(int64_t now_us, ProcessId process, int groups);
 
   // slice_us: the smallest slice in force on any of its groups. seq 0: told
   // unasked. ok false: not (all of) what was asked for is in force.
@@ -141,6 +145,8 @@ class Controls {
 
   const ControlOptions options_;
   std::map<ProcessId, Process> processes_;
+  int64_t unsettled_since_us_ = kNever;
+  int64_t settled_at_us_ = kNever;
   uint64_t last_op_ = 0;
   uint32_t last_seq_ = 0;
 };

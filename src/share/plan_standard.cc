@@ -42,13 +42,14 @@ void Arbiter::PlanStandard(int64_t now_us) {
   }
 }
 
-void Arbiter::ObserveAnew() {
+void Arbiter::ObserveAnew(int64_t now_us) {
+  observe_from_us_ = now_us;
   slices_observed_us_ = 0;
   for (auto& [id, tenant] : tenants_) tenant.stays = {};
 }
 
 void Arbiter::UpdateEarlyLeavers(int64_t now_us) {
-  if (turns_) ObserveAnew();
+  if (turns_) ObserveAnew(now_us);
   if (slices_observed_us_ < kObserveUs) return;
   double weights = 0;
   for (const auto& [id, tenant] : tenants_)
@@ -67,7 +68,7 @@ void Arbiter::UpdateEarlyLeavers(int64_t now_us) {
     whose.push_back(&tenant);
   }
   double factor = SliceFactor(&stays, slices_observed_us_);
-  ObserveAnew();
+  ObserveAnew(now_us);
   if (factor < 1 && now_us < no_factor_until_us_) factor = 1;
   if (std::abs(factor - slice_factor_) <= kFactorStep * slice_factor_) return;
   if (factor == 1) no_factor_until_us_ = now_us + kNoFactorUs;
