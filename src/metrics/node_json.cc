@@ -143,6 +143,7 @@ Json SlotJson(const share::SlotStats& slot, const PodsView& pods) {
           {"turn", slot.turn},
           {"suspended", slot.suspended},
           {"suspensions", slot.suspensions},
+          {"suspensionEscapes", slot.escapes},
           {"overShare", slot.over_share},
           {"throttled", slot.throttled},
           {"governed", slot.governed},

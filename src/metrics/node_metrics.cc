@@ -145,6 +145,13 @@ constexpr SlotFamily kSlotFamilies[] = {
     {"rondo_slot_suspensions_total", "counter",
      "Times that the slot was suspended.",
      [](const SlotStats& s) { return Known(s.suspensions); }},
+    {"rondo_slot_suspension_escapes_total", "counter",
+     "Times that it was seen running although suspended.",
+     [](const SlotStats& s) { return Known(s.escapes); }},
+    {"rondo_slot_refused_messages_total", "counter",
+     "Messages of its processes that were refused: malformed, or naming "
+     "somebody else's handles.",
+     [](const SlotStats& s) { return Known(s.refused_messages); }},
     {"rondo_slot_governed", "gauge",
      "0 where a process of the slot escapes the controls; /api/v1/node says "
      "why.",

@@ -51,6 +51,8 @@ NodeView ExampleNode() {
   slot.weight = 2;
   slot.slice_us = 2000;
   slot.suspensions = 4;
+  slot.escapes = 2;
+  slot.refused_messages = 6;
   slot.governed = false;
   slot.reason = "HMM is on";
   slot.processes.push_back({.pid = 7, .device_bytes = 1024});
@@ -101,6 +103,8 @@ TEST(RenderPrometheus, ShowsTheWholeNode) {
         "rondo_slot_weight{slot=\"GPU-a::1\",class=\"batch\"} 2\n",
         "rondo_slot_time_slice_seconds{slot=\"GPU-a::1\"} 0.002\n",
         "rondo_slot_suspensions_total{slot=\"GPU-a::1\"} 4\n",
+        "rondo_slot_suspension_escapes_total{slot=\"GPU-a::1\"} 2\n",
+        "rondo_slot_refused_messages_total{slot=\"GPU-a::1\"} 6\n",
         "rondo_slot_governed{slot=\"GPU-a::1\"} 0\n",
         "rondo_slot_processes{slot=\"GPU-a::1\"} 1\n",
         "rondo_rpc_duration_seconds_bucket{resource=\"nvidia.com/gpu\",method="

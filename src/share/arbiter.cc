@@ -21,6 +21,10 @@ constexpr int64_t kLeastDwellUs = 250'000;
 constexpr double kOverMargin = 0.02;
 constexpr double kOverFactor = 1.1;
 constexpr double kBelowFactor = 0.9;
+// Samples are coarse, and a tenant's own second may lie across two of them.
+constexpr double kSampledOverMargin = 0.15;
+constexpr double kSampledOverFactor = 1.3;
+constexpr double kSampledBelowFactor = 0.75;
 
 }  // namespace
 
@@ -106,9 +110,10 @@ void Arbiter::On(int64_t now_us, const Activity& event) {
   // Settled by the clock up to here, then by what was really used.
   const bool was_fresh = LogFresh(now_us);
   for (auto& [id, tenant] : tenants_) UpdateBudget(now_us, id, tenant);
-  usage_at_us_ = now_us;
-  const bool log = event.source == Activity::Source::kSwitchLog;
-  if (log) log_at_us_ = now_us;
+  if (event.source == Activity::Source::kSampling)
+    return OnSampled(now_us, event);
+  usage_at_us_ = log_at_us_ = now_us;
+  sampled_ = false;
   UpdateHolderIdle(event, now_us);
   UpdateContention(event, now_us);
   const bool observes =
@@ -121,7 +126,7 @@ void Arbiter::On(int64_t now_us, const Activity& event) {
     tenant.used.Add(now_us, busy);
     if (observes) tenant.stays.used_us += busy;
     if (observes) tenant.stays.count += run.stays;
-    if (log && was_fresh && tenant.spec.limit < 1)
+    if (was_fresh && tenant.spec.limit < 1)
       tenant.budget_us -= std::clamp<int64_t>(
           now_us - event.age_us - tenant.limited_since_us, 0, busy);
     if (busy == 0) continue;
@@ -129,9 +134,8 @@ void Arbiter::On(int64_t now_us, const Activity& event) {
     const int64_t last_us = now_us - std::max<int64_t>(0, event.age_us) -
                             std::max<int64_t>(0, run.idle_us);
     process->second.ran_us = std::max(process->second.ran_us, last_us);
-    if (log) controls_.OnRan(last_us, run.process);
+    if (controls_.OnRan(last_us, run.process)) ++tenant.escapes;
   }
-  if (!log) return;
   if (observes) slices_observed_us_ += event.interval_us;
   UpdateEarlyLeavers(now_us);
 }
@@ -187,11 +191,17 @@ bool Arbiter::UsageKnown(int64_t now_us) const {
   return LogFresh(now_us) || now_us - usage_at_us_ <= kUsageStaleUs;
 }
 
+// Of the GPU's time in the last second.
+double Arbiter::UsedShare(int64_t now_us, Tenant& tenant) const {
+  if (sampled_) return tenant.sampled_share;
+  return static_cast<double>(tenant.used.Sum(now_us)) / UsageWindow::kLengthUs;
+}
+
 // Whether it wants the GPU. One that may not run now is taken to want it,
 // unless it made nothing of its last turn.
 bool Arbiter::Active(int64_t now_us, Tenant& tenant) const {
   if (tenant.groups == 0) return false;
-  if (!UsageKnown(now_us) || tenant.used.Sum(now_us) > 0) return true;
+  if (!UsageKnown(now_us) || UsedShare(now_us, tenant) > 0) return true;
   return !tenant.wanted_runnable && !tenant.idle;
 }
 
@@ -266,12 +276,17 @@ void Arbiter::UpdateShare(int64_t now_us, TenantId id, Tenant& tenant) {
   } else if (now_us - tenant.over_since_us >= kLeastDwellUs) {
     const int64_t window = std::clamp(now_us - tenant.present_since_us,
                                       kLeastWindowUs, UsageWindow::kLengthUs);
+    // NVML's samples count no time of an idle context.
     const double share =
-        static_cast<double>(tenant.contended.Sum(now_us)) / window;
+        sampled_ ? tenant.sampled_share
+                 : static_cast<double>(tenant.contended.Sum(now_us)) / window;
     const double entitled = tenant.spec.weight / weights;
-    if (share > std::max(entitled + kOverMargin, entitled * kOverFactor))
+    const double margin = sampled_ ? kSampledOverMargin : kOverMargin;
+    const double factor = sampled_ ? kSampledOverFactor : kOverFactor;
+    const double below = sampled_ ? kSampledBelowFactor : kBelowFactor;
+    if (share > std::max(entitled + margin, entitled * factor))
       tenant.over = true;
-    if (share < entitled * kBelowFactor) tenant.over = false;
+    if (share < entitled * below) tenant.over = false;
   }
   if (tenant.over != was_over) tenant.over_since_us = now_us;
 }
@@ -288,10 +303,8 @@ TenantView Arbiter::View(TenantId id, int64_t now_us) {
   view.over_share = tenant.over;
   view.throttled = tenant.throttled;
   view.suspensions = tenant.suspensions;
-  view.used_share = UsageKnown(now_us)
-                        ? static_cast<double>(tenant.used.Sum(now_us)) /
-                              UsageWindow::kLengthUs
-                        : -1;
+  view.escapes = tenant.escapes;
+  view.used_share = UsageKnown(now_us) ? UsedShare(now_us, tenant) : -1;
   for (const auto& [process_id, process] : processes_) {
     if (process.tenant != id || process.groups == 0) continue;
     const uint32_t slice = controls_.slice_us(process_id);

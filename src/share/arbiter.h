@@ -17,6 +17,7 @@
 #define RONDO_SHARE_ARBITER_H_
 
 #include <cstdint>
+#include <deque>
 #include <map>
 #include <vector>
 
@@ -48,6 +49,10 @@ class Arbiter {
     int groups = 0;
     int64_t ran_us = INT64_MIN / 2;  // last seen on the GPU
   };
+  struct Stretch {
+    int64_t from_us = 0;
+    int64_t until_us = INT64_MAX;  // it has not ended
+  };
   struct Tenant {
     TenantSpec spec;
     int groups = 0;  // of all its processes; 0 = not present
@@ -69,8 +74,14 @@ class Arbiter {
     int64_t budget_at_us = 0;
     int64_t limited_since_us = 0;
     uint64_t suspensions = 0;
+    uint64_t escapes = 0;  // ran although its suspension was confirmed
     bool wanted_runnable = true;
     bool idle = false;  // made nothing of its last turn, has not run since
+
+    // By NVML's samples (arbiter_sampled.cc).
+    double sampled_share = 0;       // of the last second, roughly
+    int64_t sampled_unused_us = 0;  // of its turns, since it was seen to run
+    std::deque<Stretch> turns;      // as far as it was runnable, oldest first
   };
 
   void On(int64_t now_us, const TenantSet& event);
@@ -96,6 +107,9 @@ class Arbiter {
   void UpdateContention(const Activity& event, int64_t now_us);
   void UpdateEarlyLeavers(int64_t now_us);
   void ObserveAnew(int64_t now_us);
+  double UsedShare(int64_t now_us, Tenant& tenant) const;
+  void OnSampled(int64_t now_us, const Activity& event);
+  void NoteTurns(int64_t now_us);
   bool HolderIdle() const;
 
   // The plan (plan.cc; without latency tenants plan_standard.cc).
@@ -122,6 +136,7 @@ class Arbiter {
 
   int64_t log_at_us_ = INT64_MIN / 2;    // last Activity of the switch log
   int64_t usage_at_us_ = INT64_MIN / 2;  // last Activity of any source
+  bool sampled_ = false;                 // that one was NVML's
   // For those that use all of their slices, beside some that do not.
   double slice_factor_ = 1;
   int64_t observe_from_us_ = 0;

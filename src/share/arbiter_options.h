@@ -25,7 +25,8 @@ struct ArbiterOptions {
   int64_t duty_us = 200'000;      // of a limit: so much is its largest burst
   int64_t idle_start_us = 2'500;  // unused since the turn began: skip
   int64_t idle_us = 5'000;        // unused after having run: skip
-  uint32_t idle_slice_us = 250;   // of those that wait for nothing
+  int64_t idle_sampled_us = 100'000;  // unused, by NVML's samples: skip
+  uint32_t idle_slice_us = 250;       // of those that wait for nothing
   // No shorter for the sake of those that leave the GPU early: below, switches
   // take more than they give.
   int64_t short_slice_us = 2'000;

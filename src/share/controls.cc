@@ -102,15 +102,16 @@ void Controls::OnSwitched(int64_t now_us, uint64_t op, ProcessId process,
   p.op_retry_us = 0;
 }
 
-void Controls::OnRan(int64_t at_us, ProcessId process) {
+bool Controls::OnRan(int64_t at_us, ProcessId process) {
   const auto found = processes_.find(process);
-  if (found == processes_.end()) return;
+  if (found == processes_.end()) return false;
   Process& p = found->second;
   if (p.run != Run::kSuspended || at_us <= p.run_since_us + kEscapeLeastUs)
-    return;
+    return false;
   ++p.escapes;
   p.run = Run::kUnknown;
   p.run_since_us = INT64_MAX;
+  return true;
 }
 
 void Controls::Want(ProcessId process, bool runnable, uint32_t slice_us) {

@@ -84,8 +84,8 @@ class Controls {
   void OnApplied(ProcessId process, uint32_t seq, uint32_t slice_us, bool ok);
   void OnSwitched(int64_t now_us, uint64_t op, ProcessId process, bool ok);
   // It was on the GPU at that time. After a confirmed suspension that means
-  // that somebody else resumed it.
-  void OnRan(int64_t at_us, ProcessId process);
+  // that somebody else resumed it: true then, once an escape.
+  bool OnRan(int64_t at_us, ProcessId process);
 
   // Takes effect in the next Reconcile. slice_us 0: leave as it is.
   void Want(ProcessId process, bool runnable, uint32_t slice_us);

@@ -111,6 +111,7 @@ struct TenantView {
   bool suspend_refused = false;
   uint32_t slice_us = 0;     // smallest in force among its processes
   uint64_t suspensions = 0;  // asked for, since it attached
+  uint64_t escapes = 0;      // ran although its suspension was confirmed
   double used_share = 0;     // of the last second; -1: not known
 };
 

@@ -63,6 +63,7 @@ void Arbiter::Plan(int64_t now_us, Decision* decision) {
     has_holder_ = false;
     PlanStandard(now_us);
   }
+  NoteTurns(now_us);
   SampleRate(now_us, decision);
 }
 

@@ -70,6 +70,7 @@ SlotStats MakeSlotStats(const SlotSpec& spec, const SlotServer& server,
   out.over_share = view.over_share;
   out.throttled = view.throttled;
   out.suspensions = view.suspensions;
+  out.escapes = view.escapes;
   AddProcesses(server, audit, &out);
   if (out.reason.empty() && view.slice_refused)
     out.reason = "the driver or the shim does not take time slices";

@@ -51,6 +51,9 @@ struct SlotStats {
   bool over_share = false;           // latency class, served as standard
   bool throttled = false;            // by its limit
   uint64_t suspensions = 0;
+  // Times that it ran although its suspension was confirmed; seen in the
+  // context-switch log only.
+  uint64_t escapes = 0;
 
   // Governed: every attached process is, and the controls that it needs were
   // verified. Without a process there is nothing to govern: true, no reason.

@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What NVML's samples say, where the context-switch log cannot be read: who ran
+// at all within a sample, which is up to a second, and roughly how much. Not
+// when, nor in what order. So nothing is concluded from a part of a sample.
+#include <algorithm>
+#include <map>
+
+#include "share/arbiter.h"
+
+namespace rondo::share {
+namespace {
+
+// An average over a second, of samples that may come more often.
+constexpr double kSmoothUs = 1'000'000;
+// The samples are whole percents: below is nothing.
+constexpr double kLeastShare = 0.005;
+// A sample's second, and as much until it is told.
+constexpr int64_t kKeepTurnsUs = 2'500'000;
+
+template <typename Stretches>
+int64_t Overlap(const Stretches& stretches, int64_t from_us, int64_t until_us) {
+  int64_t sum_us = 0;
+  for (const auto& s : stretches)
+    sum_us += std::max<int64_t>(
+        0, std::min(s.until_us, until_us) - std::max(s.from_us, from_us));
+  return sum_us;
+}
+
+}  // namespace
+
+void Arbiter::OnSampled(int64_t now_us, const Activity& event) {
+  // A sample tells of the time before it: what the log said is newer.
+  if (LogFresh(now_us) || event.interval_us <= 0) return;
+  usage_at_us_ = now_us;
+  sampled_ = true;
+  const int64_t ended_us = now_us - std::max<int64_t>(0, event.age_us);
+  const double interval_us = event.interval_us;
+  std::map<TenantId, double> shares;
+  for (const Activity::Run& run : event.runs) {
+    const auto process = processes_.find(run.process);
+    if (process == processes_.end() || run.busy_us <= 0) continue;
+    shares[process->second.tenant] +=
+        std::min(1.0, static_cast<double>(run.busy_us) / interval_us);
+    process->second.ran_us = std::max(process->second.ran_us, ended_us);
+  }
+  // What ran beside the holder of a turn, each time. Other batch tenants ran in
+  // turns of their own.
+  double beside = static_cast<double>(event.other_busy_us) / interval_us;
+  int takers = 0;
+  for (const auto& [id, tenant] : tenants_) {
+    takers += TakesTurns(tenant);
+    const bool waits =
+        TakesTurns(tenant) && !tenant.idle && !View(id, now_us).suspend_refused;
+    const auto share = shares.find(id);
+    if (!waits && share != shares.end()) beside += share->second;
+  }
+  const double weight = std::min(1.0, interval_us / kSmoothUs);
+  for (auto& [id, tenant] : tenants_) {
+    const auto share = shares.find(id);
+    const double now_share = share == shares.end() ? 0 : share->second;
+    tenant.sampled_share += weight * (now_share - tenant.sampled_share);
+    if (tenant.sampled_share < kLeastShare) tenant.sampled_share = 0;
+    if (now_share > 0) {
+      tenant.idle = false;
+      tenant.sampled_unused_us = 0;
+      continue;
+    }
+    // Whoever ran beside may have done so within its turns.
+    const int64_t could_us =
+        Overlap(tenant.turns, ended_us - event.interval_us, ended_us);
+    tenant.sampled_unused_us += std::max<int64_t>(
+        0, could_us - static_cast<int64_t>(beside * interval_us));
+    if (turns_ && takers > 1 && TakesTurns(tenant) &&
+        tenant.sampled_unused_us >= options_.idle_sampled_us)
+      tenant.idle = true;
+  }
+}
+
+// Keeps when each tenant held the turn and was not suspended: samples come
+// late, and one may tell of several turns.
+void Arbiter::NoteTurns(int64_t now_us) {
+  for (auto& [id, tenant] : tenants_) {
+    auto& turns = tenant.turns;
+    const bool open = !turns.empty() && turns.back().until_us == INT64_MAX;
+    const bool can = turns_ && Holds(id) && tenant.groups > 0 &&
+                     Confirmed(id, Controls::Run::kRunning, now_us);
+    if (can == open) continue;
+    if (can)
+      turns.push_back({.from_us = now_us});
+    else
+      turns.back().until_us = now_us;
+    while (turns.front().until_us < now_us - kKeepTurnsUs) turns.pop_front();
+  }
+}
+
+}  // namespace rondo::share
