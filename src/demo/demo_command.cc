@@ -2,8 +2,6 @@
 #include "demo/demo_command.h"
 
 #include <signal.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include <chrono>
 #include <iostream>
@@ -20,6 +18,7 @@
 #include "demo/sharing_tour.h"
 #include "demo/stand_in_kubelet.h"
 #include "demo/stand_in_pod_apis.h"
+#include "demo/supervise.h"
 #include "sim/driver/node_driver.h"
 #include "sim/node.h"
 
@@ -30,6 +29,8 @@ using std::chrono::milliseconds;
 using std::chrono::steady_clock;
 
 constexpr char kGpu[] = "nvidia.com/gpu";
+// It takes 11 s. Whoever waits this long sees a fault, not a slow machine.
+constexpr std::chrono::minutes kPatience{10};
 
 // `replicas` as text, so that a scene can write a typo.
 std::string ConfigText(absl::string_view replicas) {
@@ -248,36 +249,6 @@ int RunDemo(const std::string& profile, const std::string& scratch) {
   return ExitCode(status);
 }
 
-// Runs the demo in a process group of its own, so that nothing of it is left
-// however it ends: by itself, by a signal to us, or by a crash.
-int Supervise(const std::string& profile, const std::string& scratch) {
-  sigset_t wanted, before;
-  sigemptyset(&wanted);
-  for (const int signal : {SIGCHLD, SIGHUP, SIGINT, SIGQUIT, SIGTERM})
-    sigaddset(&wanted, signal);
-  sigprocmask(SIG_BLOCK, &wanted, &before);
-  const pid_t child = fork();
-  if (child < 0) return kExitFailure;
-  setpgid(child, child);  // on both sides: whoever is first
-  if (child == 0) {
-    sigprocmask(SIG_SETMASK, &before, nullptr);
-    signal(SIGTTOU, SIG_IGN);  // a terminal may stop background output
-    const int code = RunDemo(profile, scratch);
-    _exit(std::cout ? code : kExitFailure);
-  }
-  int ended_by = 0, status = 0;
-  while (waitpid(child, &status, WNOHANG) != child) {
-    int signal = 0;
-    sigwait(&wanted, &signal);
-    if (signal == SIGCHLD) continue;
-    ended_by = signal;
-    kill(-child, SIGKILL);
-  }
-  kill(-child, SIGKILL);  // an agent that outlived it
-  if (ended_by != 0) return 128 + ended_by;
-  return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
-}
-
 }  // namespace
 
 int DemoCommand(int argc, char** argv) {
@@ -294,7 +265,9 @@ int DemoCommand(int argc, char** argv) {
     return app.exit(error) == 0 ? kExitOk : kExitUsage;
   }
   absl::StatusOr<TempDir> scratch = TempDir::Create("rondo-demo");
-  if (scratch.ok()) return Supervise(profile, scratch->path());
+  if (scratch.ok())
+    return Supervise([&] { return RunDemo(profile, scratch->path()); },
+                     kPatience);
   std::cerr << "rondo demo: " << scratch.status().message() << "\n";
   return ExitCode(scratch.status());
 }

@@ -10,6 +10,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_split.h"
 #include "base/status.h"
+#include "demo/container.h"
 #include "demo/environment.h"
 #include "sim/state.h"
 
@@ -71,10 +72,9 @@ std::string MemoryOptions(double bytes) {
 
 }  // namespace
 
-std::vector<std::string> SharingTour::NodeEnvironment(
-    const std::string& preload) const {
+std::vector<std::string> SharingTour::NodeEnvironment() const {
   std::vector<std::string> environment = PlainEnvironment();
-  for (const auto& [name, value] : sim::driver::Environment(node_, "", preload))
+  for (const auto& [name, value] : sim::driver::Environment(node_, "", ""))
     environment.push_back(absl::StrCat(name, "=", value));
   return environment;
 }
@@ -93,11 +93,9 @@ absl::StatusOr<SharingTour::Tenant> SharingTour::Start(
 
 absl::StatusOr<SharingTour::Tenant> SharingTour::StartPlain(
     const std::string& options, int gpu) {
-  return Start(absl::StrCat(options, " --device ", gpu), NodeEnvironment(""));
+  return Start(absl::StrCat(options, " --device ", gpu), NodeEnvironment());
 }
 
-// As a container's runtime would, of what Allocate answered. There are no
-// containers here: what would be mounted is found at the host's paths.
 absl::StatusOr<SharingTour::Tenant> SharingTour::StartInPod(
     const std::map<std::string, std::string>& annotations,
     const std::string& options) {
@@ -109,25 +107,8 @@ absl::StatusOr<SharingTour::Tenant> SharingTour::StartInPod(
   pods_.push_back(pod);
   const Grant& grant = admission.grants.at(0);
   pod_apis_.Hold(pod, grant.device_ids);
-  std::string preload, run_dir;
-  std::vector<std::string> others;
-  for (const auto& [name, value] : grant.envs) {
-    if (name != "LD_PRELOAD") {
-      others.push_back(absl::StrCat(name, "=", value));
-      continue;
-    }
-    for (const auto& [container, host] : grant.mounts) {
-      if (absl::StartsWith(value, container + "/"))
-        preload = host + value.substr(container.size());
-      if (absl::StartsWith(container, "/run/rondo/"))
-        run_dir = host.substr(0, host.rfind('/'));
-    }
-  }
-  if (preload.empty())
-    return absl::AbortedError("Allocate's answer brings no library");
-  std::vector<std::string> environment = NodeEnvironment(preload);
-  environment.push_back("RONDO_RUN_DIR=" + run_dir);
-  environment.insert(environment.end(), others.begin(), others.end());
+  RONDO_ASSIGN_OR_RETURN(const std::vector<std::string> environment,
+                         ContainerEnvironment(grant, NodeEnvironment()));
   return Start(options, environment);
 }
 

@@ -73,7 +73,7 @@ class SharingTour {
       const std::map<std::string, std::string>& annotations,
       const std::string& options);
   void EndPods();
-  std::vector<std::string> NodeEnvironment(const std::string& preload) const;
+  std::vector<std::string> NodeEnvironment() const;
   static Service ServiceOf(const sim::driver::TenantProcess& tenant);
   void ShowService(absl::string_view what, const Service& service);
   absl::StatusOr<Outcome> ServiceBesideBatch(bool with_rondo);

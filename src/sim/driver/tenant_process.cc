@@ -16,6 +16,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 #include "base/file.h"
 #include "base/status.h"
@@ -84,6 +85,26 @@ absl::Status TenantProcess::AwaitReady() {
 absl::Status TenantProcess::Begin() {
   return write(in_.get(), "\n", 1) == 1 ? absl::OkStatus()
                                         : ErrnoStatus("begin a tenant");
+}
+
+absl::StatusOr<TenantProcess::Progress> TenantProcess::NextProgress() {
+  pollfd ready{.fd = out_.get(), .events = POLLIN, .revents = 0};
+  for (bool old = true;;) {
+    old = old && poll(&ready, 1, 0) > 0;
+    RONDO_ASSIGN_OR_RETURN(const std::string line, Line());
+    if (absl::StartsWith(line, "{")) {
+      report_ = line;
+      return absl::AbortedError(absl::StrCat("a tenant is done: ", line));
+    }
+    const std::vector<std::string> words = absl::StrSplit(line, ' ');
+    Progress progress;
+    if (old || words.size() != 3 || words[0] != "progress" ||
+        !absl::SimpleAtod(words[1], &progress.seconds) ||
+        !absl::SimpleAtod(words[2], &progress.requests))
+      continue;
+    progress.seconds /= 1e9;
+    return progress;
+  }
 }
 
 absl::Status TenantProcess::Finish() {

@@ -37,6 +37,13 @@ class TenantProcess {
   // Blocks until it is set up: its context made, its memory taken.
   absl::Status AwaitReady();
   absl::Status Begin();
+  // What a tenant with --progress has done, by a clock that all tenants share.
+  struct Progress {
+    double seconds = 0;
+    double requests = 0;
+  };
+  // Blocks for the next one that it tells; what it told before is passed over.
+  absl::StatusOr<Progress> NextProgress();
   // Blocks until its report and its end.
   absl::Status Finish();
 

@@ -39,13 +39,14 @@ constexpr char kUsage[] =
   --more MIB      memory to take when it begins, after --memory (0)
   --device N      ordinal of the GPU (0)
   --turns N       loop turns a microsecond; 0 = measure on an idle GPU (0)
+  --progress N    print "progress NS REQUESTS" that often, in seconds: its clock, all requests so far (0 = never)
   --wait          print "ready" when set up, begin at end of line on stdin
 )";
 
 struct Options {
   double kernel_us = 100, kernels = 20, think_us = 0, depth = 3, seconds = 3,
          warmup = 0.2, memory = 0, chunk = 2, more = 0, device = 0, turns = 0,
-         jitter_us = 0;
+         jitter_us = 0, progress = 0;
   bool wait = false, help = false;
 };
 
@@ -60,6 +61,7 @@ absl::StatusOr<Options> Parse(int argc, char** argv) {
       {"warmup", &Options::warmup},       {"memory", &Options::memory},
       {"chunk", &Options::chunk},         {"more", &Options::more},
       {"device", &Options::device},       {"turns", &Options::turns},
+      {"progress", &Options::progress},
   };
   constexpr int kWait = 'w', kHelp = 'h';
   std::vector<option> table;
@@ -132,6 +134,8 @@ absl::StatusOr<Outcome> Work(const Cuda& cuda, const Spinner& spinner,
   std::minstd_rand random(1);
   std::uniform_real_distribution<double> jitter_us(0, o.jitter_us);
   Outcome outcome;
+  uint64_t all_requests = 0;
+  int64_t told_ns = 0;
   const int64_t begin = spinner.Now() + static_cast<int64_t>(o.warmup * 1e9);
   const int64_t end = begin + static_cast<int64_t>(o.seconds * 1e9);
   for (int64_t now = spinner.Now(); now < end; now = spinner.Now()) {
@@ -159,6 +163,11 @@ absl::StatusOr<Outcome> Work(const Cuda& cuda, const Spinner& spinner,
     if (done >= begin && done <= end) {
       ++outcome.requests;
       outcome.latencies_us.push_back((done - flight.asked_ns) / 1e3);
+    }
+    ++all_requests;
+    if (o.progress > 0 && (done - told_ns) / 1e9 >= o.progress) {
+      told_ns = done;
+      std::cout << "progress " << done << " " << all_requests << std::endl;
     }
     if (o.think_us > 0)
       spinner.SleepUntil(
