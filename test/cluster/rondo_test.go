@@ -116,17 +116,18 @@ func edit(t *testing.T, data map[string]string) time.Time {
 }
 
 // configVolume is the folder with the files of the ConfigMap, as the agent sees
-// them.
+// them. Waits for an agent that an earlier case has not waited for.
 func configVolume(t *testing.T) string {
 	t.Helper()
-	pod, err := cluster.RondoPod()
-	if err != nil {
-		t.Fatal(err)
-	}
-	volume, err := node.ConfigMapVolume(pod, node.RondoConfigMap)
-	if err != nil {
-		t.Fatal(err)
-	}
+	var volume string
+	until(t, soon, "an agent", func() error {
+		pod, err := cluster.RondoPod()
+		if err != nil {
+			return err
+		}
+		volume, err = node.ConfigMapVolume(pod, node.RondoConfigMap)
+		return err
+	})
 	return volume
 }
 

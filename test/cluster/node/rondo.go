@@ -81,9 +81,9 @@ func (n *Node) FindRondoPod(wanted func(*corev1.Pod) bool) (*corev1.Pod, error) 
 		if pod.DeletionTimestamp == nil && wanted(pod) {
 			return pod, nil
 		}
-		seen = append(seen, fmt.Sprintf("%s %s %v", pod.Name, pod.Status.Phase, pod.Status.ContainerStatuses))
+		seen = append(seen, fmt.Sprintf("%s: %s, ready: %v, deleted: %v", pod.Name, pod.Status.Phase, isReady(pod), pod.DeletionTimestamp))
 	}
-	return nil, fmt.Errorf("not among %q", seen)
+	return nil, fmt.Errorf("no such pod among %q", seen)
 }
 
 func isReady(pod *corev1.Pod) bool {
