@@ -61,10 +61,10 @@ void Arbiter::On(int64_t now_us, const TenantSet& event) {
   if (tenant.spec.cls != TenantClass::kLatency) tenant.over = false;
 }
 
-void Arbiter::On(int64_t, const TenantGone& event) {
+void Arbiter::On(int64_t now_us, const TenantGone& event) {
   for (auto p = processes_.begin(); p != processes_.end();) {
     if (p->second.tenant == event.tenant) {
-      controls_.Detach(p->first);
+      controls_.Detach(now_us, p->first);
       p = processes_.erase(p);
     } else {
       ++p;
@@ -91,7 +91,7 @@ void Arbiter::On(int64_t now_us, const ProcessGone& event) {
   const auto process = processes_.find(event.process);
   if (process == processes_.end()) return;
   const TenantId tenant = process->second.tenant;
-  controls_.Detach(event.process);
+  controls_.Detach(now_us, event.process);
   processes_.erase(process);
   Recount(now_us, tenant);
 }
@@ -169,7 +169,8 @@ void Arbiter::UpdateContention(const Activity& event, int64_t now_us) {
     if (process != processes_.end() && run.busy_us > 0)
       busy[process->second.tenant] += run.busy_us;
   }
-  const int64_t rotation_us = 2 * options_.period_us + kLeastRotationUs;
+  const int64_t rotation_us =
+      static_cast<int64_t>(2 * RotationUs()) + kLeastRotationUs;
   for (auto& [id, tenant] : tenants_) {
     const auto own = busy.find(id);
     const int64_t own_us = own == busy.end() ? 0 : own->second;

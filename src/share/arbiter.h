@@ -119,6 +119,8 @@ class Arbiter {
   bool Served(const Tenant& tenant) const;
   void Plan(int64_t now_us, Decision* decision);
   void PlanStandard(int64_t now_us);
+  double RotationUs() const;
+  std::map<TenantId, double> DueSlices(int64_t now_us) const;
   void PlanTurns(int64_t now_us);
   void UpdateTurn(int64_t now_us, Decision* decision);
   void GiveTurn(int64_t now_us, TenantId id);

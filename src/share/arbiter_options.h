@@ -12,7 +12,7 @@
 namespace rondo::share {
 
 struct ArbiterOptions {
-  int64_t period_us = 40'000;
+  int64_t period_us = 40'000;  // a rotation of two; see RotationUs
   int64_t turn_us = 500'000;
   bool standard_takes_turns = false;  // as batch tenants do
   uint32_t tiny_slice_us = 20;

@@ -37,6 +37,7 @@ TEST(ArbiterSim, FourTenantsByWeight) {
   sim.Run(5 * kSecond);
   for (TenantId id = 1; id <= 4; ++id)
     EXPECT_NEAR(sim.Share(id), weights[id - 1] / 8, 0.01) << id;
+  EXPECT_GE(sim.Sum(), 0.985);
   EXPECT_EQ(sim.switches, 0) << "standard tenants are never suspended";
 }
 

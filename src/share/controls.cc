@@ -24,15 +24,21 @@ void Controls::Attach(ProcessId process) {
   processes_[process] = p;
 }
 
+void Controls::Detach(int64_t now_us, ProcessId process) {
+  if (processes_.erase(process) > 0) Unsettle(now_us);
+}
+
+void Controls::Unsettle(int64_t now_us) {
+  if (now_us >= settled_at_us_) unsettled_since_us_ = now_us;
+  settled_at_us_ = std::min(now_us + options_.settle_us,
+                            unsettled_since_us_ + options_.longest_settle_us);
+}
+
 void Controls::SetGroups(int64_t now_us, ProcessId process, int groups) {
   const auto found = processes_.find(process);
   if (found == processes_.end()) return;
   Process& p = found->second;
-  if (groups != p.groups) {
-    if (now_us >= settled_at_us_) unsettled_since_us_ = now_us;
-    settled_at_us_ = std::min(now_us + options_.settle_us,
-                              unsettled_since_us_ + options_.longest_settle_us);
-  }
+  if (groups != p.groups) Unsettle(now_us);
   const bool first = p.groups == 0;
   p.groups = std::max(0, groups);
   p.slice_exact = false;

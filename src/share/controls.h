@@ -74,7 +74,7 @@ class Controls {
   explicit Controls(const ControlOptions& options) : options_(options) {}
 
   void Attach(ProcessId process);
-  void Detach(ProcessId process) { processes_.erase(process); }
+  void Detach(int64_t now_us, ProcessId process);
   // Its channels changed; groups = compute channel groups now. New channels
   // are born runnable with the default slice, whatever was set before.
   void SetGroups(int64_t now_us, ProcessId process, int groups);
@@ -130,6 +130,7 @@ class Controls {
   };
   static constexpr int64_t kNever = INT64_MIN / 2;
 
+  void Unsettle(int64_t now_us);
   uint32_t LowestSlice(const Process& p) const;
   bool Tiny(const Process& p) const;
   bool TinyRunnable(const Process& p) const;

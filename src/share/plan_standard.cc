@@ -2,7 +2,10 @@
 //
 // The arbiter's plan without a latency tenant: slices by weight.
 #include <algorithm>
+#include <bit>
 #include <cmath>
+#include <map>
+#include <vector>
 
 #include "share/arbiter.h"
 
@@ -17,28 +20,52 @@ constexpr int64_t kObserveUs = 2'000'000;  // some fifty rotations
 
 }  // namespace
 
-// Everybody runs (limits apart), by weights. A slice that would come out too
+// One rotation of all that are present. Of three or more it grows with their
+// number: slices have to stay long enough for what a switch costs.
+double Arbiter::RotationUs() const {
+  const auto present =
+      std::count_if(tenants_.begin(), tenants_.end(),
+                    [](const auto& entry) { return entry.second.groups > 0; });
+  return options_.period_us * std::max(1.0, present / 2.0);
+}
+
+// By weight, a slice for each group of each tenant. One that would come out too
 // short stretches the whole rotation: the ratios stay.
-void Arbiter::PlanStandard(int64_t now_us) {
+std::map<TenantId, double> Arbiter::DueSlices(int64_t now_us) const {
   double weights = 0;
-  for (const auto& [id, tenant] : tenants_)
+  int present = 0;
+  for (const auto& [id, tenant] : tenants_) {
     if (tenant.groups > 0) weights += tenant.spec.weight;
+    present += tenant.groups > 0;
+  }
   double stretch = 1;
   std::map<TenantId, double> slices;
   for (const auto& [id, tenant] : tenants_) {
     if (tenant.groups == 0) continue;
-    const double slice = options_.period_us * tenant.spec.weight / weights /
-                         ActiveGroups(now_us, id);
+    if (present == 1) {
+      // Its processes among themselves. They come and go, and nobody else has
+      // anything of an exact division.
+      const auto groups = std::bit_ceil(static_cast<unsigned>(tenant.groups));
+      return {{id, std::max<double>(options_.period_us / groups,
+                                    options_.short_slice_us)}};
+    }
+    const double slice =
+        RotationUs() * tenant.spec.weight / weights / ActiveGroups(now_us, id);
     slices[id] = slice;
     stretch = std::max(stretch, options_.least_slice_us / slice);
   }
-  for (const auto& [id, slice] : slices) {
+  for (auto& [id, slice] : slices) slice *= stretch;
+  return slices;
+}
+
+// Everybody runs, limits apart.
+void Arbiter::PlanStandard(int64_t now_us) {
+  for (auto [id, slice] : DueSlices(now_us)) {
     const Tenant& tenant = tenants_.at(id);
-    double own = slice * stretch;
     if (!tenant.leaves_early)
-      own = std::max(own * slice_factor_,
-                     std::min<double>(own, options_.short_slice_us));
-    WantSlice(id, !tenant.throttled, own);
+      slice = std::max(slice * slice_factor_,
+                       std::min<double>(slice, options_.short_slice_us));
+    WantSlice(id, !tenant.throttled, slice);
   }
 }
 
@@ -51,18 +78,15 @@ void Arbiter::ObserveAnew(int64_t now_us) {
 void Arbiter::UpdateEarlyLeavers(int64_t now_us) {
   if (turns_) ObserveAnew(now_us);
   if (slices_observed_us_ < kObserveUs) return;
-  double weights = 0;
-  for (const auto& [id, tenant] : tenants_)
-    if (tenant.groups > 0) weights += tenant.spec.weight;
   std::vector<Stays> stays;
   std::vector<Tenant*> whose;
-  for (auto& [id, tenant] : tenants_) {
-    if (tenant.groups == 0) continue;
+  for (const auto& [id, due_us] : DueSlices(now_us)) {
+    Tenant& tenant = tenants_.at(id);
     Stays t = tenant.stays;
     // Whom a limit keeps away is away for no reason of its own.
     if (tenant.spec.limit < 1) t.count = 0;
     t.groups = ActiveGroups(now_us, id);
-    t.due_us = options_.period_us * tenant.spec.weight / weights / t.groups;
+    t.due_us = due_us;
     t.slice_us = View(id, now_us).slice_us;
     stays.push_back(t);
     whose.push_back(&tenant);

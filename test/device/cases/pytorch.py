@@ -78,6 +78,7 @@ def shares():
     for p in programs:
         answer(p, START)
     for word in ("matmul", "graph", "train"):
+        ask(programs[1], f"{word} 0.5 0")  # what it does once only, so that both begin together then
         alone = ask(programs[0], f"{word} 2 0.7").get("rate")
         got = [g.get("rate") for g in both(programs, f"{word} 5 1.5")]
         if not alone or None in got:

@@ -40,14 +40,14 @@ def finish(programs):
     return [p.finish(15)[0] for p in programs]
 
 
-def pair(name, kind, us, depth=3, weights=(3, 1), tolerance=0.02, seconds=3.0):
+def pair(name, kind, us, depth=3, weights=(3, 1), tolerance=0.02, seconds=3.0, warm=1.5):
     tenants, programs = [], []
     for i, weight in enumerate(weights):
         stamps = Stamps(f"{kind}.{i}")
         unit = us * (GRAPH if kind.startswith("graph") else 1)
         tenants.append(((stamps,), unit))
         programs.append(rondo(*worker_words(stamps, us, kind, depth), weight=weight))
-    shares, gaps, window = measure(tenants, programs, seconds=seconds)
+    shares, gaps, window = measure(tenants, programs, warm, seconds)
     codes = finish(programs)
     part = shares[0] / (shares[0] + shares[1])
     want = weights[0] / sum(weights)
@@ -60,7 +60,7 @@ def pair(name, kind, us, depth=3, weights=(3, 1), tolerance=0.02, seconds=3.0):
 def ways_to_launch():
     """Weights 3:1 hold for graphs, big kernels with a wait each, clusters, cooperative launches, many graphs (A1 A3 A6 A7 A14)."""
     for name, kind, us, more in (("A1 shares.graph", "graph", 100, {}),
-                                 ("A3 shares.big_kernels", "plain", 20000, {"depth": 1, "tolerance": 0.03}),
+                                 ("A3 shares.big_kernels", "plain", 20000, {"depth": 1, "tolerance": 0.03, "warm": 5}),
                                  ("A6 shares.cluster", "cluster", 1000, {}),
                                  ("A7 shares.cooperative", "cooperative", 1000, {}),
                                  ("A14 shares.many_graphs", "graphs300", 20, {})):
