@@ -13,7 +13,6 @@ using std::chrono::microseconds;
 
 constexpr microseconds kShortest{1'000};
 constexpr microseconds kLongest{1'000'000};
-constexpr std::chrono::seconds kRetryOpen{10};
 constexpr uint64_t kForgetNs = 3'600'000'000'000;
 
 }  // namespace
@@ -58,7 +57,7 @@ void Reader::Main() {
     const Time now = std::chrono::steady_clock::now();
     if (logs_.empty() && now >= open_at) {
       Open();
-      open_at = now + kRetryOpen;
+      open_at = now + options_.retry_open;
     }
     const Time due = logs_.empty() ? open_at : DrainDue(now);
     lock.lock();
@@ -71,9 +70,11 @@ void Reader::Open() {
   std::vector<rm::Gpu> gpus;
   absl::StatusOr<std::unique_ptr<rm::Client>> client =
       rm::Client::Open(system_, options_.dev_dir);
+  absl::Status opened = client.status();
   if (client.ok()) {
     client_ = *std::move(client);
     absl::StatusOr<std::vector<rm::Gpu>> listed = rm::ListGpus(*client_);
+    opened = listed.status();
     if (listed.ok()) gpus = *std::move(listed);
   }
   const Time now = std::chrono::steady_clock::now();
@@ -88,6 +89,8 @@ void Reader::Open() {
     logs_[gpu.uuid] = {*std::move(log), now};
   }
   std::lock_guard lock(mutex_);
+  tried_ = true;
+  opened_ = opened;
   for (auto& [uuid, account] : stats.gpus) {
     GpuAccount& kept = stats_.gpus[uuid];
     kept.ready = account.ready;
@@ -143,6 +146,20 @@ void Reader::Count(const std::string& uuid, const SwitchLog& log,
   });
   std::erase_if(idle_ns_,
                 [](const auto& entry) { return entry.second > kForgetNs; });
+}
+
+Reader::LogState Reader::StateOf(const std::string& gpu_uuid) const {
+  std::lock_guard lock(mutex_);
+  LogState state{.tried = tried_};
+  const auto gpu = stats_.gpus.find(gpu_uuid);
+  if (gpu != stats_.gpus.end()) {
+    state.ready = gpu->second.ready;
+    state.problem = gpu->second.problem;
+  } else {
+    state.problem = opened_.ok() ? "another GPU's cannot be read"
+                                 : std::string(opened_.message());
+  }
+  return state;
 }
 
 AccountStats Reader::Snapshot() const {

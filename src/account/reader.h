@@ -6,7 +6,7 @@
 // Threads: everything may be called from any thread; reports come on the
 // reader's own and must not block it (the agent posts them to its loop).
 // Failure: a GPU whose log cannot be opened has its reason in the stats and is
-// tried again every ten seconds; nothing is ever made up for it.
+// tried again after retry_open; nothing is ever made up for it.
 
 #ifndef RONDO_ACCOUNT_READER_H_
 #define RONDO_ACCOUNT_READER_H_
@@ -21,6 +21,7 @@
 #include <thread>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "account/decoder.h"
 #include "account/stats.h"
 #include "account/switch_log.h"
@@ -38,6 +39,7 @@ class Reader {
     std::string dev_dir = "/dev";
     // Slow enough to cost nothing, fast enough that no ring fills.
     std::chrono::microseconds interval{250'000};
+    std::chrono::milliseconds retry_open{10'000};
     SwitchLog::Options log;
   };
 
@@ -50,6 +52,14 @@ class Reader {
                    std::chrono::microseconds interval);
 
   AccountStats Snapshot() const;
+
+  // Whether a GPU's log is read.
+  struct LogState {
+    bool tried = false;  // false: it is being opened for the first time
+    bool ready = false;
+    std::string problem;  // why not
+  };
+  LogState StateOf(const std::string& gpu_uuid) const;
 
  private:
   using Time = std::chrono::steady_clock::time_point;
@@ -75,6 +85,8 @@ class Reader {
   bool changed_ = false;  // guarded by mutex_: an interval
   std::map<std::string, std::chrono::microseconds> intervals_;  // ditto
   AccountStats stats_;                                          // ditto
+  absl::Status opened_ = absl::UnavailableError("");            // ditto
+  bool tried_ = false;                                          // ditto
   std::map<uint32_t, uint64_t> idle_ns_;  // thread's own, for forgetting
 
   // The thread's own. The client goes last: its objects are the logs'.

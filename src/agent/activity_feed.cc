@@ -2,8 +2,14 @@
 #include "agent/activity_feed.h"
 
 #include <chrono>
+#include <optional>
 #include <utility>
 #include <vector>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "base/log.h"
+#include "base/status.h"
 
 namespace rondo::agent {
 namespace {
@@ -24,22 +30,83 @@ std::vector<share::PidActivity> ToRuns(const account::Report& report) {
 }  // namespace
 
 ActivityFeed::ActivityFeed(EventLoop& loop, rm::System& system,
-                           std::string dev_dir, share::Share& share)
+                           share::Share& share, OpenNvml open_nvml,
+                           const Options& options)
     : loop_(loop),
       share_(share),
-      reader_(system, {.dev_dir = std::move(dev_dir)},
+      open_nvml_(std::move(open_nvml)),
+      reader_(system,
+              {.dev_dir = options.dev_dir, .retry_open = options.retry_log},
               [this](const std::string& uuid, const account::Report& report) {
                 Post(uuid, report);
-              }) {
+              }),
+      ticker_(options.sample_interval, [this] { Sample(); }) {
   share_.OnSampleRate(
       [this](const std::string& uuid, std::chrono::microseconds interval) {
+        // MIG devices share no time.
+        if (!absl::StartsWith(uuid, "GPU-")) return;
         reader_.SetInterval(uuid, interval);
+        const std::lock_guard lock(mutex_);
+        gpus_.insert(uuid);
       });
 }
 
 ActivityFeed::~ActivityFeed() {
   *alive_ = false;
   share_.OnSampleRate({});
+}
+
+void ActivityFeed::Sample() {
+  std::set<std::string> gpus;
+  {
+    const std::lock_guard lock(mutex_);
+    gpus = gpus_;
+  }
+  for (const std::string& uuid : gpus) {
+    const account::Reader::LogState state = reader_.StateOf(uuid);
+    absl::Status sampled;
+    if (state.tried && !state.ready)
+      sampled = SampleGpu(uuid);
+    else
+      sampler_.Forget(uuid);
+    if (state.tried) Tell(uuid, state, sampled);
+  }
+}
+
+absl::Status ActivityFeed::SampleGpu(const std::string& uuid) {
+  if (nvml_ == nullptr) {
+    RONDO_ASSIGN_OR_RETURN(nvml_, open_nvml_());
+  }
+  RONDO_ASSIGN_OR_RETURN(std::optional<UsageSampler::Sample> sample,
+                         sampler_.Poll(*nvml_, uuid, UsageSampler::RealNow()));
+  if (!sample) return absl::OkStatus();
+  loop_.Post([this, alive = alive_, uuid, sample = *std::move(sample)] {
+    if (*alive)
+      share_.OnActivity(uuid, share::Activity::Source::kSampling, sample.ended,
+                        sample.interval, sample.runs);
+  });
+  return absl::OkStatus();
+}
+
+void ActivityFeed::Tell(const std::string& uuid,
+                        const account::Reader::LogState& state,
+                        const absl::Status& sampled) {
+  std::string news;
+  if (!state.ready && sampled.ok())
+    news = absl::StrCat("no context-switch log (", state.problem,
+                        "): who runs is taken from NVML's samples");
+  else if (!state.ready)
+    news = absl::StrCat("no context-switch log (", state.problem,
+                        ") and no samples of NVML (", sampled.message(),
+                        "): nobody can tell who runs");
+  const auto [told, is_new] = told_.try_emplace(uuid);
+  if (std::exchange(told->second, news) == news) return;
+  if (news.empty())
+    LogInfo(uuid, ": the context-switch log is read again");
+  else if (sampled.ok())
+    LogInfo(uuid, ": ", news);
+  else
+    LogWarning(uuid, ": ", news);
 }
 
 void ActivityFeed::Post(const std::string& uuid,

@@ -85,7 +85,7 @@ class Agent::Impl {
   Impl(Options options, config::Getenv getenv, Gpus::Open open_nvml)
       : options_(std::move(options)),
         getenv_(std::move(getenv)),
-        sharing_(loop_, rm::RealSystem(),
+        sharing_(loop_, rm::RealSystem(), [this] { return gpus_.nvml(); },
                  {.folder = options_.state_dir,
                   .dev_dir = PathUnder(options_.root, "/dev"),
                   .pods = PodOptions(options_, getenv_)}),

@@ -54,6 +54,9 @@ class Gpus {
 
   std::vector<deviceplugin::SlotGroup> Slots() const;
 
+  // Null while NVML is not open; the same for ever once it is.
+  std::shared_ptr<nvml::Backend> nvml() const { return nvml_; }
+
   // Fills the plugin's statistics and the GPUs as last listed. Returns what is
   // being waited for; empty = ready.
   std::string Describe(metrics::NodeView& view) const;
@@ -74,7 +77,7 @@ class Gpus {
   const deviceplugin::ManagerOptions manager_options_;
   const Open open_;
   const OnSlots on_slots_;
-  std::unique_ptr<nvml::Backend> nvml_;
+  std::shared_ptr<nvml::Backend> nvml_;
   std::unique_ptr<deviceplugin::Manager> manager_;
   deviceplugin::GpuList list_;
   EventLoop::TimerId rescan_ = 0;

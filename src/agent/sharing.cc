@@ -47,8 +47,13 @@ bool SameRequest(const share::SlotSpec& a, const share::SlotSpec& b) {
 
 }  // namespace
 
-Sharing::Sharing(EventLoop& loop, rm::System& system, SharingOptions options)
-    : loop_(loop), system_(system), options_(std::move(options)) {}
+Sharing::Sharing(EventLoop& loop, rm::System& system,
+                 std::function<std::shared_ptr<nvml::Backend>()> nvml,
+                 SharingOptions options)
+    : loop_(loop),
+      system_(system),
+      nvml_(std::move(nvml)),
+      options_(std::move(options)) {}
 
 Sharing::~Sharing() = default;
 
@@ -89,8 +94,13 @@ absl::Status Sharing::Start() {
       share_, share::Share::Create(
                   loop_, RealClock(), system_,
                   {.run_dir = options_.folder, .dev_dir = options_.dev_dir}));
-  feed_ =
-      std::make_unique<ActivityFeed>(loop_, system_, options_.dev_dir, *share_);
+  feed_ = std::make_unique<ActivityFeed>(
+      loop_, system_, *share_,
+      [nvml = nvml_()]() -> absl::StatusOr<std::shared_ptr<nvml::Backend>> {
+        if (nvml == nullptr) return absl::UnavailableError("NVML is not open");
+        return nvml;
+      },
+      ActivityFeed::Options{.dev_dir = options_.dev_dir});
   StartPods();
   return absl::OkStatus();
 }

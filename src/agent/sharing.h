@@ -19,6 +19,7 @@
 #ifndef RONDO_AGENT_SHARING_H_
 #define RONDO_AGENT_SHARING_H_
 
+#include <functional>
 #include <memory>
 #include <set>
 #include <string>
@@ -33,6 +34,7 @@
 #include "deviceplugin/manager.h"
 #include "kube/event_writer.h"
 #include "metrics/node_view.h"
+#include "nvml/backend.h"
 #include "rm/system.h"
 #include "share/share.h"
 
@@ -46,8 +48,11 @@ struct SharingOptions {
 
 class Sharing {
  public:
-  // system must outlive the object.
-  Sharing(EventLoop& loop, rm::System& system, SharingOptions options);
+  // system must outlive the object. nvml: not null once there are slots; called
+  // on the loop's thread.
+  Sharing(EventLoop& loop, rm::System& system,
+          std::function<std::shared_ptr<nvml::Backend>()> nvml,
+          SharingOptions options);
   ~Sharing();
   Sharing(const Sharing&) = delete;
   Sharing& operator=(const Sharing&) = delete;
@@ -80,6 +85,7 @@ class Sharing {
 
   EventLoop& loop_;
   rm::System& system_;
+  const std::function<std::shared_ptr<nvml::Backend>()> nvml_;
   const SharingOptions options_;
   bool wanted_ = false;
   absl::Status installed_;

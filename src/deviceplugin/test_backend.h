@@ -45,6 +45,12 @@ class FakeBackend : public nvml::Backend {
     wait_ = std::move(status);
     changed_.notify_all();
   }
+  // All that the driver keeps; without any the GPU does not tell.
+  void SetSamples(const std::string& uuid,
+                  std::vector<nvml::ProcessSample> samples) {
+    std::lock_guard<std::mutex> lock(mutex_);
+    samples_[uuid] = std::move(samples);
+  }
   void SetLink(int a, int b, nvml::Link link) {
     std::lock_guard<std::mutex> lock(mutex_);
     links_[{a, b}] = link;
@@ -86,6 +92,16 @@ class FakeBackend : public nvml::Backend {
       absl::string_view) override {
     return absl::UnimplementedError("not used");
   }
+  absl::StatusOr<std::vector<nvml::ProcessSample>> ProcessSamples(
+      absl::string_view uuid, uint64_t since_us) override {
+    std::lock_guard<std::mutex> lock(mutex_);
+    const auto found = samples_.find(std::string(uuid));
+    if (found == samples_.end()) return absl::UnimplementedError("no samples");
+    std::vector<nvml::ProcessSample> newer;
+    for (const nvml::ProcessSample& sample : found->second)
+      if (sample.time_us > since_us) newer.push_back(sample);
+    return newer;
+  }
   absl::Status Probe(absl::string_view uuid) override {
     std::lock_guard<std::mutex> lock(mutex_);
     return probes_[std::string(uuid)];
@@ -114,6 +130,7 @@ class FakeBackend : public nvml::Backend {
   mutable std::mutex mutex_;
   std::condition_variable changed_;
   std::deque<nvml::XidEvent> events_;
+  std::map<std::string, std::vector<nvml::ProcessSample>> samples_;
   std::map<std::string, absl::Status> probes_;
   std::map<std::string, absl::Status> register_;
   std::map<std::string, int> registered_;

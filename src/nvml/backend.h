@@ -87,6 +87,13 @@ struct Process {
   std::optional<uint64_t> used_bytes;  // empty where NVML says "not available"
 };
 
+// One process's part of one sample.
+struct ProcessSample {
+  uint32_t pid = 0;
+  uint64_t time_us = 0;  // when the sample ended; us since the epoch
+  int sm_percent = 0;    // of the sample's time; whole percents
+};
+
 // A critical Xid. uuid is empty where NVML could not name the GPU: it may be
 // any.
 struct XidEvent {
@@ -116,6 +123,13 @@ class Backend {
       absl::string_view uuid) = 0;
   virtual absl::StatusOr<std::vector<Process>> ComputeProcesses(
       absl::string_view uuid) = 0;
+
+  // The driver's samples of who used the GPU that ended after since_us. One is
+  // an average over a sixth of a second to a second, by model, and names only
+  // processes that used the GPU within it: empty is normal. The driver keeps
+  // the last ones. Unimplemented for a GPU in MIG mode.
+  virtual absl::StatusOr<std::vector<ProcessSample>> ProcessSamples(
+      absl::string_view uuid, uint64_t since_us) = 0;
 
   // Ok when the GPU answers and nothing says that it needs a reset: used to
   // find out whether a GPU that had an Xid is well again. FailedPrecondition

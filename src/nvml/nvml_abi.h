@@ -47,6 +47,14 @@ struct ProcessV2 {
 };
 static_assert(sizeof(ProcessV2) == 24);
 
+// nvmlDeviceGetProcessUtilization. Time: CPU's, in us since the epoch.
+struct ProcessSample {
+  uint32_t pid, pad;
+  uint64_t time_us;
+  uint32_t sm, memory, encoder, decoder;  // percent
+};
+static_assert(sizeof(ProcessSample) == 32);
+
 // nvmlDeviceGetUtilizationRates.
 struct Utilization {
   uint32_t gpu, memory;

@@ -188,6 +188,32 @@ absl::StatusOr<std::vector<Process>> Real::ComputeProcesses(
   return processes;
 }
 
+absl::StatusOr<std::vector<ProcessSample>> Real::ProcessSamples(
+    absl::string_view uuid, uint64_t since_us) {
+  RONDO_ASSIGN_OR_RETURN(const abi::Device device, Handle(uuid));
+  std::vector<abi::ProcessSample> list;
+  unsigned count = 0;
+  abi::Return got = nvml_->process_samples(device, nullptr, &count, since_us);
+  for (int attempt = 0; got == abi::kInsufficientSize && attempt < 8;
+       ++attempt) {
+    list.resize(count + 8);
+    count = static_cast<unsigned>(list.size());
+    got = nvml_->process_samples(device, list.data(), &count, since_us);
+  }
+  if (got == abi::kNotFound) return std::vector<ProcessSample>();  // none
+  RONDO_RETURN_IF_ERROR(nvml_->Check(got, "GetProcessUtilization"));
+  list.resize(std::min<size_t>(count, list.size()));
+  std::vector<ProcessSample> samples;
+  for (const abi::ProcessSample& sample : list)
+    // Places that were not filled have no time.
+    if (sample.time_us > since_us)
+      samples.push_back(
+          {.pid = sample.pid,
+           .time_us = sample.time_us,
+           .sm_percent = static_cast<int>(std::min<uint32_t>(sample.sm, 100))});
+  return samples;
+}
+
 absl::Status Real::Probe(absl::string_view uuid) {
   const auto unwell = [&](absl::string_view why) {
     return absl::FailedPreconditionError(absl::StrCat(uuid, ": ", why));

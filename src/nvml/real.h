@@ -45,6 +45,8 @@ class Real : public Backend {
   absl::StatusOr<Utilization> UtilizationRates(absl::string_view uuid) override;
   absl::StatusOr<std::vector<Process>> ComputeProcesses(
       absl::string_view uuid) override;
+  absl::StatusOr<std::vector<ProcessSample>> ProcessSamples(
+      absl::string_view uuid, uint64_t since_us) override;
   absl::Status Probe(absl::string_view uuid) override;
   absl::Status RegisterXidEvents(absl::string_view uuid) override;
   absl::StatusOr<std::optional<XidEvent>> WaitForEvent(

@@ -121,6 +121,30 @@ TEST_F(RealTest, ProcessesComeAndGo) {
   EXPECT_EQ(real_->ComputeProcesses(gpus_[0].uuid)->size(), 19);
 }
 
+TEST_F(RealTest, SamplesTellWhoRan) {
+  Start("2xT4,A100+1g.10gb");
+  const auto none = real_->ProcessSamples(gpus_[0].uuid, 0);
+  ASSERT_TRUE(none.ok()) << none.status();
+  EXPECT_TRUE(none->empty());
+  for (uint32_t pid = 100; pid < 140; ++pid)
+    ASSERT_TRUE(node_->SetProcess(0, {.pid = pid, .sm_percent = 2}).ok());
+  ASSERT_TRUE(node_->SetProcess(0, {.pid = 7, .used_bytes = 1}).ok());
+  ASSERT_TRUE(node_->SetMeasured(0).ok());
+  const auto samples = real_->ProcessSamples(gpus_[0].uuid, 0);
+  ASSERT_TRUE(samples.ok()) << samples.status();
+  ASSERT_EQ(samples->size(), 40);  // the one that did nothing is not among them
+  EXPECT_EQ((*samples)[5].pid, 105);
+  EXPECT_EQ((*samples)[5].sm_percent, 2);
+  const uint64_t ended_us = (*samples)[5].time_us;
+  EXPECT_TRUE(real_->ProcessSamples(gpus_[0].uuid, ended_us)->empty())
+      << "as long as nothing new is measured";
+  ASSERT_TRUE(node_->SetMeasured(0).ok());
+  EXPECT_EQ(real_->ProcessSamples(gpus_[0].uuid, ended_us)->size(), 40);
+  EXPECT_TRUE(real_->ProcessSamples(gpus_[1].uuid, 0)->empty());
+  EXPECT_TRUE(
+      absl::IsUnimplemented(real_->ProcessSamples(gpus_[2].uuid, 0).status()));
+}
+
 TEST_F(RealTest, ReadsMigDevices) {
   Start("A100+3g.40gb+2g.20gb+1g.10gb+1g.10gb+me,A100+1c.3g.40gb+2c.3g.40gb");
   ASSERT_EQ(gpus_.size(), 2);

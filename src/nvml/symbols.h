@@ -40,6 +40,8 @@
     (Device, unsigned*, ProcessV2*))                                         \
   X(processes_v1, "nvmlDeviceGetComputeRunningProcesses",                    \
     (Device, unsigned*, ProcessV1*))                                         \
+  X(process_samples, "nvmlDeviceGetProcessUtilization",                      \
+    (Device, ProcessSample*, unsigned*, unsigned long long))                 \
   X(mig_mode, "nvmlDeviceGetMigMode", (Device, unsigned*, unsigned*))        \
   X(max_migs, "nvmlDeviceGetMaxMigDeviceCount", (Device, unsigned*))         \
   X(mig_by_index, "nvmlDeviceGetMigDeviceHandleByIndex",                     \

@@ -38,6 +38,7 @@ class TestDriver : public System {
   std::function<uint32_t(const DisableChannelsParams&)> on_switch;
   std::vector<uint32_t> switch_counts;  // channels of each call
   uint32_t bind_status = kOk;
+  uint32_t flush_status = kOk;
   EventHeader ring_header{};
   std::vector<SwitchRecord> ring;
   std::function<void()> on_flush;
@@ -64,6 +65,10 @@ class TestDriver : public System {
         break;
       case kEscControl: {
         auto& arg = *static_cast<ControlArg*>(argument);
+        if (arg.cmd == kCtrlEventFlush && flush_status != kOk) {
+          arg.status = flush_status;
+          break;
+        }
         if (arg.cmd == kCtrlEventFlush && on_flush) {
           const auto flush = on_flush;
           lock.unlock();

@@ -15,6 +15,8 @@
 #include "base/log.h"
 #include "base/status.h"
 #include "base/unix_socket.h"
+#include "nvml/library.h"
+#include "nvml/real.h"
 #include "run/status.h"
 
 namespace rondo::run {
@@ -46,8 +48,12 @@ absl::StatusOr<std::unique_ptr<Arbiter>> Arbiter::Create(EventLoop& loop,
   std::unique_ptr<Arbiter> arbiter(
       new Arbiter(loop, std::move(options), std::move(lock),
                   std::move(listener), std::move(share)));
-  arbiter->feed_ = std::make_unique<agent::ActivityFeed>(loop, system, "/dev",
-                                                         *arbiter->share_);
+  arbiter->feed_ = std::make_unique<agent::ActivityFeed>(
+      loop, system, *arbiter->share_,
+      []() -> absl::StatusOr<std::shared_ptr<nvml::Backend>> {
+        return nvml::Real::Load(nvml::FindLibrary(""));
+      },
+      agent::ActivityFeed::Options{});
   RONDO_RETURN_IF_ERROR(loop.Watch(arbiter->listener_.get(),
                                    [a = arbiter.get()] { a->OnConnection(); }));
   arbiter->StopWhenUnused();

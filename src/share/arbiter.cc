@@ -4,6 +4,7 @@
 #include "share/arbiter.h"
 
 #include <algorithm>
+#include <utility>
 #include <variant>
 
 namespace rondo::share {
@@ -113,7 +114,9 @@ void Arbiter::On(int64_t now_us, const Activity& event) {
   if (event.source == Activity::Source::kSampling)
     return OnSampled(now_us, event);
   usage_at_us_ = log_at_us_ = now_us;
-  sampled_ = false;
+  if (std::exchange(sampled_, false))
+    for (auto& [id, tenant] : tenants_)
+      tenant.sampled_share = 0, tenant.sampled_unused_us = 0;
   UpdateHolderIdle(event, now_us);
   UpdateContention(event, now_us);
   const bool observes =
@@ -203,6 +206,9 @@ double Arbiter::UsedShare(int64_t now_us, Tenant& tenant) const {
 bool Arbiter::Active(int64_t now_us, Tenant& tenant) const {
   if (tenant.groups == 0) return false;
   if (!UsageKnown(now_us) || UsedShare(now_us, tenant) > 0) return true;
+  // Who had no room to run is not seen in samples.
+  if (sampled_ && tenant.sampled_unused_us < options_.idle_sampled_us)
+    return true;
   return !tenant.wanted_runnable && !tenant.idle;
 }
 

@@ -80,7 +80,7 @@ class Arbiter {
 
     // By NVML's samples (arbiter_sampled.cc).
     double sampled_share = 0;       // of the last second, roughly
-    int64_t sampled_unused_us = 0;  // of its turns, since it was seen to run
+    int64_t sampled_unused_us = 0;  // that it could have had since it ran
     std::deque<Stretch> turns;      // as far as it was runnable, oldest first
   };
 

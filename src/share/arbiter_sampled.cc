@@ -44,16 +44,18 @@ void Arbiter::OnSampled(int64_t now_us, const Activity& event) {
         std::min(1.0, static_cast<double>(run.busy_us) / interval_us);
     process->second.ran_us = std::max(process->second.ran_us, ended_us);
   }
-  // What ran beside the holder of a turn, each time. Other batch tenants ran in
-  // turns of their own.
-  double beside = static_cast<double>(event.other_busy_us) / interval_us;
+  // What ran beside one that always may, and beside the holder of a turn, each
+  // time: other batch tenants ran in turns of their own.
+  double all = static_cast<double>(event.other_busy_us) / interval_us;
+  double in_turns = 0;
   int takers = 0;
   for (const auto& [id, tenant] : tenants_) {
     takers += TakesTurns(tenant);
-    const bool waits =
-        TakesTurns(tenant) && !tenant.idle && !View(id, now_us).suspend_refused;
     const auto share = shares.find(id);
-    if (!waits && share != shares.end()) beside += share->second;
+    if (share == shares.end()) continue;
+    all += share->second;
+    if (TakesTurns(tenant) && !tenant.idle && !View(id, now_us).suspend_refused)
+      in_turns += share->second;
   }
   const double weight = std::min(1.0, interval_us / kSmoothUs);
   for (auto& [id, tenant] : tenants_) {
@@ -66,12 +68,16 @@ void Arbiter::OnSampled(int64_t now_us, const Activity& event) {
       tenant.sampled_unused_us = 0;
       continue;
     }
-    // Whoever ran beside may have done so within its turns.
+    const bool turns = turns_ && TakesTurns(tenant);
     const int64_t could_us =
-        Overlap(tenant.turns, ended_us - event.interval_us, ended_us);
+        turns ? Overlap(tenant.turns, ended_us - event.interval_us, ended_us)
+        : tenant.throttled ? 0
+                           : event.interval_us;
+    // Whoever ran beside may have done so just when this one could.
+    const double beside = turns ? all - in_turns : all;
     tenant.sampled_unused_us += std::max<int64_t>(
         0, could_us - static_cast<int64_t>(beside * interval_us));
-    if (turns_ && takers > 1 && TakesTurns(tenant) &&
+    if (turns && takers > 1 &&
         tenant.sampled_unused_us >= options_.idle_sampled_us)
       tenant.idle = true;
   }

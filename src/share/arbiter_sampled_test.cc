@@ -96,6 +96,31 @@ TEST_P(ArbiterSampled, ALatencyTenantThatNeverPausesLeavesTheOthersTheirShare) {
   EXPECT_TRUE(sim_.View(1).over_share);
 }
 
+// Starved from the start, so that no sample names them.
+TEST_P(ArbiterSampled, WhoHasNoRoomToRunIsNotTakenForIdle) {
+  for (const auto cls : {kBatch, kStandard}) {
+    Sim sim(Sim::Source::kNvml, GetParam());
+    sim.Add(1, {kLatency, 1}, kBusy);
+    sim.Run(3 * kSecond);
+    sim.Add(2, {cls, 1}, kBusy);
+    sim.Run(3 * kSecond);
+    sim.Measure();
+    sim.Run(10 * kSecond);
+    EXPECT_GE(sim.Share(2), 0.45);
+  }
+}
+
+// It has its share and there is room: nobody is held back for one that sleeps.
+TEST_P(ArbiterSampled, OneThatSleepsHoldsNobodyBack) {
+  sim_.Add(1, {kLatency, 1}, {.work_us = 8000, .think_us = 2000});
+  sim_.Add(2, {kStandard, 1}, kIdle);
+  sim_.Run(4 * kSecond);
+  for (int i = 0; i < 100; ++i) {
+    sim_.Run(100'000);
+    ASSERT_FALSE(sim_.View(1).over_share);
+  }
+}
+
 TEST_P(ArbiterSampled, OneThatPausesAgainIsServedAgain) {
   sim_.Add(1, {kLatency, 1}, {.work_us = 6 * kSecond, .think_us = 20'000});
   sim_.Add(2, {kBatch, 1}, kBusy);

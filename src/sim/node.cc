@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <ctime>
 #include <memory>
 #include <utility>
 
@@ -186,6 +187,15 @@ absl::Status Node::SetProcess(int gpu, const SimProcess& process) {
   RONDO_RETURN_IF_ERROR(CheckGpu(*state_, gpu));
   RONDO_ASSIGN_OR_RETURN(const WriteLock lock, WriteLock::Take(state_path_));
   return StoreProcess(process, &state_->gpus[gpu]);
+}
+
+absl::Status Node::SetMeasured(int gpu) {
+  RONDO_RETURN_IF_ERROR(CheckGpu(*state_, gpu));
+  timespec now{};
+  clock_gettime(CLOCK_REALTIME, &now);
+  state_->gpus[gpu].measured_us =
+      uint64_t{1'000'000} * now.tv_sec + now.tv_nsec / 1000;
+  return absl::OkStatus();
 }
 
 absl::Status Node::RemoveProcess(int gpu, uint32_t pid) {

@@ -84,6 +84,8 @@ class Node {
 
   // Adds the process, or replaces the one with the same pid and MIG device.
   absl::Status SetProcess(int gpu, const SimProcess& process);
+  // The shares of the GPU's processes were measured just now.
+  absl::Status SetMeasured(int gpu);
   absl::Status RemoveProcess(int gpu, uint32_t pid);
 
  private:

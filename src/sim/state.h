@@ -22,7 +22,7 @@
 namespace rondo::sim {
 
 inline constexpr uint64_t kStateMagic = 0x4D49534F444E4F52;  // "RONDOSIM"
-inline constexpr uint32_t kStateVersion = 1;
+inline constexpr uint32_t kStateVersion = 2;
 inline constexpr char kStateFileName[] = "rondo-sim.state";
 inline constexpr char kStateVariable[] = "RONDO_SIM_STATE";
 
@@ -116,9 +116,12 @@ struct GpuState {
   std::atomic<uint32_t> last_xid, rows_pending, rows_failed, rows_remapped;
   std::atomic<uint64_t> ecc_corrected, ecc_uncorrected;  // since the reset
   std::atomic<uint64_t> ecc_corrected_ever, ecc_uncorrected_ever;
+  // When the processes' shares were measured, us since the epoch; 0: they are
+  // as somebody said, and hold at any time.
+  std::atomic<uint64_t> measured_us;
   ProcessState processes[kMaxProcesses];
 };
-static_assert(sizeof(GpuState) == 5176);
+static_assert(sizeof(GpuState) == 5184);
 
 struct NodeState {
   uint64_t magic;
@@ -131,7 +134,7 @@ struct NodeState {
   EventRecord events[kEventRing];
   GpuState gpus[kMaxGpus];
 };
-static_assert(sizeof(NodeState) == 91088);
+static_assert(sizeof(NodeState) == 91216);
 static_assert(std::atomic<uint64_t>::is_always_lock_free);
 
 }  // namespace rondo::sim

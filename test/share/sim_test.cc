@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <condition_variable>
+#include <cstdio>
 #include <functional>
 #include <memory>
 #include <mutex>
@@ -15,9 +16,13 @@
 #include <string>
 #include <thread>
 
-#include "account/reader.h"
+#include "agent/activity_feed.h"
+#include "base/clock.h"
 #include "base/event_loop.h"
 #include "base/file.h"
+#include "nvml/real.h"
+#include "rm/abi.h"
+#include "rm/control.h"
 #include "share/share.h"
 #include "sim/driver/test_node.h"
 #include "sim/driver/test_system.h"
@@ -32,13 +37,14 @@ using std::chrono::milliseconds;
 
 constexpr auto kLatency = TenantClass::kLatency;
 constexpr auto kBatch = TenantClass::kBatch;
+constexpr std::chrono::seconds kPatience{12};
 
 // An agent's sharing on a thread of its own.
 class Agent {
  public:
-  Agent(rm::System& system, const std::string& run_dir,
-        const ShareConfig& config)
-      : thread_([this, &system, run_dir, config] {
+  Agent(rm::System& system, const std::string& nvml_library,
+        const std::string& run_dir, const ShareConfig& config)
+      : nvml_library_(nvml_library), thread_([this, &system, run_dir, config] {
           Main(system, run_dir, config);
         }) {
     std::unique_lock lock(mutex_);
@@ -78,41 +84,42 @@ class Agent {
     auto share = Share::Create(loop_, RealClock(), system, options);
     ASSERT_TRUE(share.ok()) << share.status();
     ASSERT_TRUE((*share)->Configure(config).ok());
-    account::Reader reader(
-        system, {}, [&](const std::string& uuid, const account::Report& r) {
-          loop_.Post([&share = **share, uuid, r, ended = RealClock().Now()] {
-            Feed(share, uuid, ended, r);
-          });
-        });
-    (*share)->OnSampleRate([&](const std::string& uuid, auto interval) {
-      reader.SetInterval(uuid, interval);
-    });
+    agent::ActivityFeed feed(
+        loop_, system, **share,
+        [this]() -> absl::StatusOr<std::shared_ptr<nvml::Backend>> {
+          return nvml::Real::Load(nvml_library_);
+        },
+        {});
     {
       std::lock_guard lock(mutex_);
       share_ = share->get();
     }
     ready_.notify_all();
     loop_.Run();
-    (*share)->OnSampleRate({});
-  }
-  static void Feed(Share& share, const std::string& uuid, MonotonicTime ended,
-                   const account::Report& report) {
-    std::vector<PidActivity> runs;
-    for (const auto& p : report.processes)
-      runs.push_back({static_cast<int32_t>(p.pid),
-                      static_cast<int64_t>(p.busy_ns / 1000),
-                      static_cast<int64_t>(p.idle_ns / 1000),
-                      static_cast<int64_t>(p.stays)});
-    share.OnActivity(uuid, Activity::Source::kSwitchLog, ended,
-                     std::chrono::microseconds(report.interval_ns / 1000),
-                     runs);
   }
 
+  const std::string nvml_library_;
   EventLoop loop_;
   std::mutex mutex_;
   std::condition_variable ready_;
   Share* share_ = nullptr;
   std::thread thread_;
+};
+
+// As an agent without privilege has it: the driver keeps the context-switch log
+// to itself.
+class WithoutLog : public sim::driver::SimulatedSystem {
+ public:
+  absl::Status Ioctl(int fd, uint32_t request, void* argument) override {
+    auto* control = static_cast<rm::ControlArg*>(argument);
+    if (refuse && rm::RequestNr(request) == rm::kEscControl &&
+        control->cmd == rm::kCtrlBindFecs) {
+      control->status = 0x1b;
+      return absl::OkStatus();
+    }
+    return SimulatedSystem::Ioctl(fd, request, argument);
+  }
+  bool refuse = false;
 };
 
 class ShareSim : public sim::driver::NodeTest {
@@ -127,7 +134,8 @@ class ShareSim : public sim::driver::NodeTest {
     config_.slots.push_back(spec);
   }
   void StartAgent() {
-    agent_ = std::make_unique<Agent>(system_, run_dir_.path(), config_);
+    agent_ = std::make_unique<Agent>(system_, node_->library_path(),
+                                     run_dir_.path(), config_);
   }
   std::unique_ptr<Tenant> Add(int slot, const std::string& options) {
     return std::make_unique<Tenant>(
@@ -137,7 +145,7 @@ class ShareSim : public sim::driver::NodeTest {
   }
 
   const TempDir run_dir_ = *TempDir::Create("rondo-run");
-  sim::driver::SimulatedSystem system_;
+  WithoutLog system_;
   ShareConfig config_;
   std::unique_ptr<Agent> agent_;
 };
@@ -179,6 +187,59 @@ TEST_F(ShareSim, ALatencyTenantBesideThreeBatchTenants) {
   EXPECT_LT(tenants[0]->Number("p50"), 2500) << "alone 2000, stock 5800";
   EXPECT_GT(sum, 0.93);
   for (int i = 1; i <= 3; ++i) EXPECT_GT(tenants[i]->Share(), 0.15) << i;
+}
+
+// One of the batch tenants has nothing to do: how long it is given turns all
+// the same, by what tells who runs. Its neighbour has them then.
+TEST_F(ShareSim, AnIdleTenantsTurnsEndWithTheLogAndWithSamples) {
+  for (const bool refuse : {false, true}) {
+    system_.refuse = refuse;
+    config_.slots.clear();
+    AddSlot({.cls = kLatency});
+    for (int i = 0; i < 2; ++i) AddSlot({.cls = kBatch});
+    StartAgent();
+    Tenants tenants;
+    tenants.push_back(
+        Add(0, "--think-us 10000 --jitter-us 2000 --warmup 4 --seconds 2"));
+    tenants.push_back(Add(1, "--kernel-us 1000 --warmup 4 --seconds 2"));
+    const auto idle = Add(2, "--seconds 0.1");  // never begins
+    for (const auto& t : tenants) t->Begin();
+    const auto start = RealClock().Now();
+    auto last = start, had = MonotonicTime{}, before = start;
+    std::string source;
+    ASSERT_TRUE(agent_->Until([&](const ShareStats& stats) {
+      const auto now = RealClock().Now();
+      if (stats.slots[2].turn) {
+        had += now - before;
+        last = now;
+      }
+      before = now;
+      source = stats.gpus[0].activity_source;
+      return now - last > std::chrono::seconds(2) || now - start > kPatience;
+    }));
+    EXPECT_LT(last - start, kPatience - std::chrono::seconds(2));
+    EXPECT_EQ(source, refuse ? "sampling" : "switch-log");
+    std::printf("%s: the idle one had turns for %lld ms\n", source.c_str(),
+                static_cast<long long>(
+                    std::chrono::duration_cast<milliseconds>(had).count()));
+    for (const auto& t : tenants) t->Finish();
+    EXPECT_GT(tenants[1]->Share(), 0.7) << "0.4 if the idle one had its half";
+    EXPECT_LT(tenants[0]->Number("p50"), 2600);
+    agent_.reset();
+  }
+}
+
+TEST_F(ShareSim, BySamplesOneThatNeverPausesLeavesTheOthersTheirShare) {
+  system_.refuse = true;
+  AddSlot({.cls = kLatency});
+  AddSlot({.cls = kBatch});
+  StartAgent();
+  Tenants tenants;
+  for (int i = 0; i < 2; ++i)
+    tenants.push_back(Add(i, "--kernel-us 1000 --warmup 4 --seconds 4"));
+  RunAll(tenants);
+  EXPECT_GT(tenants[1]->Share(), 0.42);
+  EXPECT_GT(tenants[0]->Share(), 0.42);
 }
 
 TEST_F(ShareSim, ALatencyTenantThatNeverPausesLeavesTheOthersTheirShare) {

@@ -65,9 +65,13 @@ absl::StatusOr<std::unique_ptr<NodeDriver>> NodeDriver::Start(
     card.heap_kib = uint64_t{gpu.memory_mib - gpu.reserved_mib} * 1024;
     options.cards.push_back(std::move(card));
     options.devices.push_back(absl::StrCat("nvidia", gpu.minor));
+    RONDO_RETURN_IF_ERROR(driver->node_.SetMeasured(static_cast<int>(i)));
   }
   options.on_use = [d = driver.get()](size_t card, const auto& use) {
     d->Show(card, use);
+  };
+  options.on_measured = [d = driver.get()](size_t card) {
+    d->node_.SetMeasured(static_cast<int>(card)).IgnoreError();
   };
   RONDO_ASSIGN_OR_RETURN(driver->server_, Server::Start(std::move(options)));
   return driver;

@@ -92,6 +92,7 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(Options options) {
   RONDO_RETURN_IF_ERROR(server->Listen(kUvmDevice));
   for (const std::string& device : server->options_.devices)
     RONDO_RETURN_IF_ERROR(server->Listen(device));
+  server->measured_ = RealClock().Now();
   server->loop_.RunAfter(kLoadPeriod, [s = server.get()] { s->MeasureLoad(); });
   // Signals are for the program around it.
   sigset_t all, before;
@@ -261,7 +262,9 @@ void Server::MeasureLoad() {
 
 void Server::PublishUse(bool with_load) {
   if (options_.on_use == nullptr) return;
-  constexpr int64_t kPeriodNs = std::chrono::nanoseconds(kLoadPeriod).count();
+  const MonotonicTime now = RealClock().Now();
+  const int64_t period_ns = std::max<int64_t>(1, (now - measured_).count());
+  if (with_load) measured_ = now;
   for (size_t i = 0; i < cards_.size(); ++i) {
     std::map<uint32_t, ProcessUse> use;
     std::map<uint32_t, int64_t> progress;
@@ -280,12 +283,14 @@ void Server::PublishUse(bool with_load) {
         u.sm_percent = before->second.sm_percent;
       if (with_load)
         u.sm_percent = static_cast<uint32_t>(std::clamp<int64_t>(
-            (progress[pid] - progress_[i][pid]) * 100 / kPeriodNs, 0, 100));
+            (progress[pid] - progress_[i][pid]) * 100 / period_ns, 0, 100));
     }
     if (with_load) progress_[i] = std::move(progress);
-    if (use == published_[i]) continue;
-    options_.on_use(i, use);
-    published_[i] = std::move(use);
+    if (use != published_[i]) {
+      options_.on_use(i, use);
+      published_[i] = std::move(use);
+    }
+    if (with_load && options_.on_measured != nullptr) options_.on_measured(i);
   }
 }
 

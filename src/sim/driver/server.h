@@ -20,6 +20,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "base/clock.h"
 #include "base/event_loop.h"
 #include "base/unique_fd.h"
 #include "sim/driver/card.h"
@@ -45,6 +46,9 @@ class Server {
     // Told, on the answering thread, when who uses the card has changed.
     std::function<void(size_t card, const std::map<uint32_t, ProcessUse>&)>
         on_use;
+    // ... and when their shares have been measured: once a second, the same or
+    // not.
+    std::function<void(size_t card)> on_measured;
   };
   static absl::StatusOr<std::unique_ptr<Server>> Start(Options options);
   ~Server();
@@ -86,6 +90,7 @@ class Server {
   uint64_t last_connection_ = 0;
   std::vector<std::map<uint32_t, ProcessUse>> published_;
   std::vector<std::map<uint32_t, int64_t>> progress_;
+  MonotonicTime measured_{};
   std::vector<uint64_t> seen_bytes_;  // used when last published
   std::vector<uint8_t> packet_;
 

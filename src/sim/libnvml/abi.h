@@ -48,14 +48,6 @@ struct ProcessDetailList {
 };
 static_assert(sizeof(ProcessDetailList) == 24);
 
-// nvmlDeviceGetProcessUtilization. Time in CPU microseconds.
-struct ProcessSample {
-  uint32_t pid, pad;
-  uint64_t time_us;
-  uint32_t sm, memory, encoder, decoder;
-};
-static_assert(sizeof(ProcessSample) == 32);
-
 struct ProcessUtilizationInfo {
   uint64_t time_us;
   uint32_t pid, sm, memory, encoder, decoder, jpeg, ofa, pad;

@@ -13,7 +13,7 @@ using rondo::sim::ProcessType;
 
 namespace {
 
-// Samples are taken six times a second, as the driver does.
+// Where nothing is measured, samples are six a second.
 constexpr uint64_t kSampleUs = 1000000 / 6;
 
 void SetInstance(const Target& t, const ProcessState& p, uint32_t* gpu_instance,
@@ -72,7 +72,11 @@ Return List(Device device, ProcessType type, unsigned* count, T* out) {
   return found > room ? kInsufficientSize : kSuccess;
 }
 
-uint64_t LastSampleUs() { return NowUs() / kSampleUs * kSampleUs; }
+// To be read before the shares: they are written before it.
+uint64_t LastSampleUs(const Target& t) {
+  const uint64_t measured_us = t.gpu->measured_us;
+  return measured_us != 0 ? measured_us : NowUs() / kSampleUs * kSampleUs;
+}
 
 bool HasSample(const ProcessState& p) {
   return (p.sm_percent | p.memory_percent | p.encoder_percent |
@@ -125,7 +129,7 @@ NVML_EXPORT(nvmlDeviceGetProcessUtilization)
     *count = kMaxProcesses;
     return kInsufficientSize;
   }
-  const uint64_t now_us = LastSampleUs();
+  const uint64_t now_us = LastSampleUs(target);
   const uint32_t room = *count;
   uint32_t used = 0;
   if (now_us > last_seen_us) {
@@ -156,7 +160,7 @@ NVML_EXPORT(nvmlDeviceGetProcessesUtilizationInfo)
     info->count = kMaxProcesses;
     return kInsufficientSize;
   }
-  const uint64_t now_us = LastSampleUs();
+  const uint64_t now_us = LastSampleUs(target);
   const uint32_t room = info->count;
   uint32_t used = 0;
   if (now_us > info->last_seen_us) {
