@@ -6,6 +6,7 @@
 
 #include "rm/control.h"
 #include "rm/memory.h"
+#include "rm/sharing.h"
 #include "sim/driver/resource_manager.h"
 
 namespace rondo::sim::driver {
@@ -58,6 +59,11 @@ const ResourceManager::Control* ResourceManager::FindControl(uint32_t cmd) {
       {rm::kCtrlGetGid, rm::kClassSubdevice, sizeof(rm::GidParams), &Rm::Gid},
       {rm::kCtrlPidInfo, rm::kClassSubdevice, sizeof(rm::PidInfoParams),
        &Rm::PidInfo},
+      {rm::kCtrlSetTag, rm::kClassMemoryLocal, sizeof(rm::TagParams),
+       &Rm::SetTag},
+      {rm::kCtrlGetTag, rm::kClassMemoryLocal, sizeof(rm::TagParams),
+       &Rm::GetTag},
+      {rm::kCtrlSurfaceInfo, rm::kClassMemoryLocal, 0, &Rm::SurfaceInfoList},
       {rm::kCtrlBindFecs, rm::kClassSubdevice, sizeof(rm::BindFecsParams),
        &Rm::BindLog},
       {rm::kCtrlEventEnable, rm::kClassEventBuffer,
@@ -233,6 +239,32 @@ uint32_t ResourceManager::PidInfo(Call* call) {
     info.private_bytes = at->second.private_bytes;
     info.owned_bytes = at->second.owned_bytes;
     info.duped_bytes = at->second.duped_bytes;
+  }
+  return rm::kOk;
+}
+
+uint32_t ResourceManager::SetTag(Call* call) {
+  call->object->tag = call->params.As<rm::TagParams>()->tag;
+  return rm::kOk;
+}
+
+uint32_t ResourceManager::GetTag(Call* call) {
+  call->params.As<rm::TagParams>()->tag = call->object->tag;
+  return rm::kOk;
+}
+
+// The list itself: the carrier sends it in place of the pointer.
+uint32_t ResourceManager::SurfaceInfoList(Call* call) {
+  if (call->object->block == nullptr) return rm::kNotSupported;
+  auto* const list = reinterpret_cast<rm::SurfaceInfo*>(call->params.data);
+  for (uint32_t i = 0; i < call->params.size / sizeof(rm::SurfaceInfo); ++i) {
+    if (list[i].index == rm::kSurfaceSize)
+      list[i].data = static_cast<uint32_t>(call->object->block->bytes /
+                                           rm::kSurfaceSizeUnit);
+    else if (list[i].index == rm::kSurfaceAddressSpace)
+      list[i].data = rm::kAddressSpaceVideo;
+    else
+      return rm::kInvalidArgument;
   }
   return rm::kOk;
 }

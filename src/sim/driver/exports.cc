@@ -12,8 +12,7 @@
 namespace rondo::sim::driver {
 
 uint32_t ResourceManager::ImportBlock(Call* call, uint32_t parent,
-                                      uint32_t* handle,
-                                      const std::shared_ptr<Block>& block) {
+                                      uint32_t* handle, const Exported& from) {
   if (call->client->Find(parent) == nullptr) return kInvalidParent;
   if (*handle == 0) *handle = objects_.FreeHandle(*call->client);
   if (call->client->Find(*handle) != nullptr) return kInsertDuplicate;
@@ -21,10 +20,11 @@ uint32_t ResourceManager::ImportBlock(Call* call, uint32_t parent,
   object.handle = *handle;
   object.parent = parent;
   object.cls = rm::kClassMemoryLocal;
-  object.card = block->card;
+  object.card = from.block->card;
   object.pid = call->client->pid;
-  object.block = block;
-  block->holders.push_back(object.pid);
+  object.block = from.block;
+  object.tag = from.tag;
+  object.block->Hold(object.pid);
   call->client->objects.emplace(*handle, std::move(object));
   return rm::kOk;
 }
@@ -36,7 +36,7 @@ uint32_t ResourceManager::ExportOne(Call* call) {
   if (call->other == 0) return rm::kInvalidArgument;
   auto& exported = descriptors_[call->other].exported;
   if (!exported.empty()) return rm::kInvalidArgument;
-  exported.push_back(object->block);
+  exported.push_back({object->block, object->tag});
   return rm::kOk;
 }
 
@@ -61,7 +61,7 @@ uint32_t ResourceManager::ExportMany(Call* call) {
     Object* const object = call->client->Find(p->objects[i]);
     if (object == nullptr || object->block == nullptr)
       return rm::kInvalidObject;
-    exported[p->index + i] = object->block;
+    exported[p->index + i] = {object->block, object->tag};
   }
   return rm::kOk;
 }
@@ -73,9 +73,9 @@ uint32_t ResourceManager::ImportMany(Call* call) {
       p->index + p->count > at->second.exported.size())
     return rm::kInvalidArgument;
   for (uint32_t i = 0; i < p->count; ++i) {
-    const auto& block = at->second.exported[p->index + i];
-    if (block == nullptr) continue;
-    const uint32_t status = ImportBlock(call, p->parent, &p->objects[i], block);
+    const Exported& from = at->second.exported[p->index + i];
+    if (from.block == nullptr) continue;
+    const uint32_t status = ImportBlock(call, p->parent, &p->objects[i], from);
     if (status != rm::kOk) return status;
   }
   return rm::kOk;
@@ -88,7 +88,7 @@ uint32_t ResourceManager::ExportMemory(Call* call) {
     Object* const object = call->client->Find(p->handles[i]);
     if (object == nullptr || object->block == nullptr)
       return rm::kInvalidObject;
-    call->object->exported.push_back(object->block);
+    call->object->exported.push_back({object->block, object->tag});
   }
   return rm::kOk;
 }

@@ -14,6 +14,7 @@ Object::Object(Object&& other) noexcept
       card(other.card),
       pid(other.pid),
       block(std::move(other.block)),
+      tag(other.tag),
       exported(std::move(other.exported)),
       group(std::move(other.group)),
       channel(std::exchange(other.channel, -1)),

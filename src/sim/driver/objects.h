@@ -23,7 +23,7 @@
 
 namespace rondo::sim::driver {
 
-// Video memory. Each handle to it is a holder; the first is charged for it.
+// Video memory. Each handle to it is a holder.
 struct Block {
   Block(Card* c, uint64_t b) : card(c), bytes(b) {}
   ~Block() { card->GiveMemory(bytes); }
@@ -32,8 +32,21 @@ struct Block {
 
   Card* const card;
   const uint64_t bytes;
-  std::vector<uint32_t> holders;  // pids, oldest first; may be empty (exported)
+  // Pids; the first is charged. May be empty (exported).
+  std::vector<uint32_t> holders;
   std::shared_ptr<SharedMemory> memory;  // once somebody maps it
+
+  // One more handle. The driver puts it beside the handle it was made from, so
+  // the charge passes on to the newest.
+  void Hold(uint32_t pid) {
+    holders.insert(holders.begin() + (holders.empty() ? 0 : 1), pid);
+  }
+};
+
+// What a descriptor or an export object holds.
+struct Exported {
+  std::shared_ptr<Block> block;
+  uint32_t tag = 0;
 };
 
 struct ChannelGroup {
@@ -58,7 +71,8 @@ struct Object {
   Card* card = nullptr;
   uint32_t pid = 0;
   std::shared_ptr<Block> block;
-  std::vector<std::shared_ptr<Block>> exported;  // class 0xE0
+  uint32_t tag = 0;  // of memory; copied with every handle that is made from it
+  std::vector<Exported> exported;  // class 0xE0
   std::shared_ptr<ChannelGroup> group;
   int channel = -1;                      // of group
   std::shared_ptr<SharedMemory> memory;  // what mmap shows

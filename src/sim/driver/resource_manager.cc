@@ -149,9 +149,10 @@ uint32_t ResourceManager::Dup(const Caller& caller, rm::DupArg* arg) {
   object.card = from->card;
   object.pid = client->pid;
   object.block = from->block;
+  object.tag = from->tag;
   object.group = from->group;
   object.memory = from->memory;
-  if (object.block != nullptr) object.block->holders.push_back(object.pid);
+  if (object.block != nullptr) object.block->Hold(object.pid);
   client->objects.emplace(arg->object, std::move(object));
   return rm::kOk;
 }

@@ -72,7 +72,7 @@ class ResourceManager {
   static const Control* FindControl(uint32_t cmd);
   struct Descriptor {
     std::shared_ptr<SharedMemory> mapping;
-    std::vector<std::shared_ptr<Block>> exported;
+    std::vector<Exported> exported;
   };
   struct AllocCall {
     uint32_t client, parent, handle, cls;
@@ -107,6 +107,9 @@ class ResourceManager {
   uint32_t FbInfoList(Call* call);
   uint32_t Gid(Call* call);
   uint32_t PidInfo(Call* call);
+  uint32_t SetTag(Call* call);
+  uint32_t GetTag(Call* call);
+  uint32_t SurfaceInfoList(Call* call);
   uint32_t BindLog(Call* call);
   uint32_t EnableLog(Call* call);
   uint32_t UpdateLogGet(Call* call);
@@ -117,7 +120,7 @@ class ResourceManager {
   uint32_t ImportMany(Call* call);
   uint32_t ExportMemory(Call* call);
   uint32_t ImportBlock(Call* call, uint32_t parent, uint32_t* handle,
-                       const std::shared_ptr<Block>& block);
+                       const Exported& from);
 
   const std::vector<Card*> cards_;
   const std::string version_;

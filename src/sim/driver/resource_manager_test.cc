@@ -5,6 +5,7 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "rm/sharing.h"
 #include "sim/driver/test_client.h"
 
 namespace rondo::sim::driver {
@@ -145,6 +146,43 @@ TEST_F(ResourceManagerTest, ExportedMemoryLivesWithItsDescriptor) {
   EXPECT_EQ(card_.used_bytes(), 8 * kMiB);
   rm_.CloseConnection(50);
   EXPECT_EQ(card_.used_bytes(), 0u);
+}
+
+TEST_F(ResourceManagerTest, ATagGoesAlongWithEveryNewHandle) {
+  TestClient a = Opened(1, 100), b = Opened(2, 200);
+  uint32_t block = 0, older = 0, dup = 0;
+  ASSERT_EQ(Take(&a, 8 * kMiB, &block), rm::kOk);
+  ASSERT_EQ(a.Dup(a.client, block, &older), rm::kOk);
+  const auto tag = [](TestClient& c, uint32_t object) {
+    rm::TagParams params{1};
+    EXPECT_EQ(c.Control(object, rm::kCtrlGetTag, &params, sizeof(params)),
+              rm::kOk);
+    return params.tag;
+  };
+  rm::TagParams params{0xcafe};
+  EXPECT_EQ(a.Control(block, rm::kCtrlSetTag, &params, sizeof(params)),
+            rm::kOk);
+  ASSERT_EQ(a.Dup(a.client, block, &dup), rm::kOk);
+  EXPECT_EQ(tag(a, dup), 0xcafeu);
+  EXPECT_EQ(tag(a, older), 0u) << "each handle has its own";
+  rm::ExportToFdParams out{};
+  out.object = block;
+  other_ = 50;
+  ASSERT_EQ(a.Control(a.client, rm::kCtrlExportToFd, &out, sizeof(out)),
+            rm::kOk);
+  rm::ImportFromFdParams in{};
+  in.parent = b.device;
+  ASSERT_EQ(b.Control(b.client, rm::kCtrlImportFromFd, &in, sizeof(in)),
+            rm::kOk);
+  EXPECT_EQ(tag(b, in.object), 0xcafeu);
+  rm::SurfaceInfo list[] = {{rm::kSurfaceSize, 0},
+                            {rm::kSurfaceAddressSpace, 0}};
+  EXPECT_EQ(b.Control(in.object, rm::kCtrlSurfaceInfo, list, sizeof(list)),
+            rm::kOk);
+  EXPECT_EQ(list[0].data * rm::kSurfaceSizeUnit, 8 * kMiB);
+  EXPECT_EQ(list[1].data, rm::kAddressSpaceVideo);
+  EXPECT_EQ(b.Control(b.device, rm::kCtrlGetTag, &params, sizeof(params)),
+            rm::kNotSupported);
 }
 
 TEST_F(ResourceManagerTest, ShowsMemoryAsTheCardDoes) {

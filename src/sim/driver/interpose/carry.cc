@@ -14,6 +14,7 @@
 #include "rm/abi.h"
 #include "rm/control.h"
 #include "rm/memory.h"
+#include "rm/sharing.h"
 #include "sim/driver/locate.h"
 #include "sim/driver/protocol.h"
 
@@ -160,6 +161,14 @@ int AddControlParams(const void* arg, Body* body) {
         memcpy(&list, params, sizeof(list));
         body->params = reinterpret_cast<void*>(list.list);
         body->params_size = list.count * sizeof(rm::FbInfo);
+      }
+      break;
+    case rm::kCtrlSurfaceInfo:
+      if (control.params_size == sizeof(rm::SurfaceInfoParams)) {
+        rm::SurfaceInfoParams list;
+        memcpy(&list, params, sizeof(list));
+        body->params = reinterpret_cast<void*>(list.list);
+        body->params_size = list.count * sizeof(rm::SurfaceInfo);
       }
       break;
     case rm::kCtrlExportToFd:

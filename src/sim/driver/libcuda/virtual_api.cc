@@ -19,9 +19,13 @@ namespace {
 
 constexpr size_t kGranularity = 2 << 20;
 
+// A location of another type is host memory.
+constexpr int kDeviceLocation = 1;
+
 struct Physical {
   Context* context = nullptr;
   uint32_t handle = 0;
+  int host_fd = -1;  // host memory: no object of the driver
   uint64_t bytes = 0;
   uint32_t maps = 0;
   bool released = false;
@@ -37,8 +41,30 @@ void Collect(MemHandle handle) {
   const auto at = g_physical.find(handle);
   if (at == g_physical.end() || !at->second.released || at->second.maps != 0)
     return;
-  Rm()->Free(at->second.context->device_handle, at->second.handle);
+  if (at->second.host_fd >= 0)
+    close(at->second.host_fd);
+  else
+    Rm()->Free(at->second.context->device_handle, at->second.handle);
   g_physical.erase(at);
+}
+
+MemHandle Add(const Physical& physical) {
+  std::lock_guard lock(g_mutex);
+  g_physical.emplace(++g_last, physical);
+  return g_last;
+}
+
+Result CreateOnHost(MemHandle* handle, size_t bytes) {
+  Physical physical;
+  physical.bytes = bytes;
+  physical.host_fd = memfd_create("rondo-sim-host", MFD_CLOEXEC);
+  if (physical.host_fd < 0) return kOutOfMemory;
+  if (ftruncate(physical.host_fd, static_cast<off_t>(bytes)) != 0) {
+    close(physical.host_fd);
+    return kOutOfMemory;
+  }
+  *handle = Add(physical);
+  return kSuccess;
 }
 
 void* ReserveNoAccess(void* at, size_t bytes) {
@@ -66,19 +92,19 @@ Result cuMemAddressFree(DevicePtr pointer, size_t bytes) {
 
 Result cuMemCreate(MemHandle* handle, size_t bytes,
                    const MemAllocationProp* properties, unsigned long long) {
-  Context* const context = Current();
-  if (context == nullptr) return kInvalidContext;
   if (bytes == 0 || bytes % kGranularity != 0 || properties == nullptr)
     return kInvalidValue;
+  if (properties->location.type != kDeviceLocation)
+    return CreateOnHost(handle, bytes);
+  Context* const context = Current();
+  if (context == nullptr) return kInvalidContext;
   Physical physical;
   physical.context = context;
   physical.bytes = bytes;
   const uint32_t status = Rm()->AllocMemory(context->device_handle,
                                             &physical.bytes, &physical.handle);
   if (status != rm::kOk) return FromStatus(status);
-  std::lock_guard lock(g_mutex);
-  *handle = ++g_last;
-  g_physical.emplace(*handle, physical);
+  *handle = Add(physical);
   return kSuccess;
 }
 
@@ -100,9 +126,16 @@ Result cuMemMap(DevicePtr pointer, size_t bytes, size_t offset,
       (at->second.bytes != 0 && bytes != at->second.bytes))
     return kInvalidValue;
   uint32_t status = rm::kOk;
-  void* const mapped =
-      Rm()->Map(at->second.context->device_handle, at->second.handle, bytes,
-                reinterpret_cast<void*>(pointer), &status);
+  void* const place = reinterpret_cast<void*>(pointer);
+  void* mapped = nullptr;
+  if (at->second.host_fd < 0) {
+    mapped = Rm()->Map(at->second.context->device_handle, at->second.handle,
+                       bytes, place, &status);
+  } else {
+    mapped = mmap(place, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED,
+                  at->second.host_fd, 0);
+    if (mapped == MAP_FAILED) return kOutOfMemory;
+  }
   if (mapped == nullptr) return FromStatus(status);
   ++at->second.maps;
   g_maps[pointer] = handle;
@@ -139,6 +172,7 @@ Result cuMemExportToShareableHandle(void* shareable, MemHandle handle, int type,
   std::lock_guard lock(g_mutex);
   const auto at = g_physical.find(handle);
   if (at == g_physical.end()) return kInvalidValue;
+  if (at->second.host_fd >= 0) return kNotSupported;
   const int fd =
       Rm()->Export(at->second.context->device_handle, at->second.handle);
   if (fd < 0) return kUnknown;
@@ -158,9 +192,7 @@ Result cuMemImportFromShareableHandle(MemHandle* handle, void* shareable,
   const uint32_t status =
       Rm()->Import(fd, context->device_handle, &physical.handle);
   if (status != rm::kOk) return FromStatus(status);
-  std::lock_guard lock(g_mutex);
-  *handle = ++g_last;
-  g_physical.emplace(*handle, physical);
+  *handle = Add(physical);
   return kSuccess;
 }
 
