@@ -12,6 +12,12 @@
 // so closing it gives back all that it held; nothing can leak by a lost
 // release. Errors: a denied reserve and an unknown release are answers, not
 // failures.
+//
+// Memory that several processes hold is charged once (share/shared_blocks.h).
+// A loan whose block is not known, since it carries no tag, is told from others
+// by its size alone: it is not charged while the slot is charged with a block
+// of that size, and with the end of such a charge it is. So the sum may be
+// above what the driver says, never below.
 
 #ifndef RONDO_SHARE_LEDGER_H_
 #define RONDO_SHARE_LEDGER_H_
@@ -20,11 +26,11 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <utility>
+
+#include "share/shared_blocks.h"
 
 namespace rondo::share {
-
-// One connection of one process. Never reused while the agent lives.
-using ProcessId = uint64_t;
 
 enum class MemoryKind : uint8_t {
   kDevice,   // driver allocations: exact, what NVML counts
@@ -40,7 +46,7 @@ struct MemoryPolicy {
 struct MemoryUsage {
   uint64_t device_bytes = 0;
   uint64_t managed_bytes = 0;
-  uint64_t reservations = 0;      // held now
+  uint64_t reservations = 0;      // held now, loans too
   uint64_t requests = 0;          // for new ones, since the ledger was made
   uint64_t denials = 0;           // since the ledger was made
   uint64_t unknown_releases = 0;  // ditto
@@ -52,7 +58,12 @@ class Ledger {
   // not eat the agent's memory (real programs hold some thousands).
   static constexpr size_t kMaxReservations = 1 << 18;
 
-  explicit Ledger(MemoryPolicy policy) : policy_(policy) {}
+  // shared: for all ledgers whose slots may lend each other memory; outlives
+  // them. Null: this slot lends and borrows within itself.
+  explicit Ledger(MemoryPolicy policy, SharedBlocks* shared = nullptr)
+      : policy_(policy), shared_(shared != nullptr ? shared : &own_shared_) {}
+  Ledger(const Ledger&) = delete;
+  Ledger& operator=(const Ledger&) = delete;
 
   void SetPolicy(const MemoryPolicy& policy) { policy_ = policy; }
   const MemoryPolicy& policy() const { return policy_; }
@@ -69,6 +80,18 @@ class Ledger {
   bool Replay(ProcessId process, MemoryKind kind, uint64_t handle,
               uint64_t bytes);
 
+  // The block, made by the process, may be held by others under this tag from
+  // now on. False: no such block, or one that has another tag.
+  bool Share(ProcessId process, uint64_t handle, uint32_t tag);
+
+  // The process holds a block of another one: a fact, whatever the limit says.
+  // tag 0: not known; bytes 0: those of the tag's block. False: the handle is
+  // in use, or what Replay refuses.
+  bool Borrow(ProcessId process, uint64_t handle, uint64_t bytes, uint32_t tag);
+
+  // A loan is charged or not any more. For SharedBlocks.
+  void Charge(ProcessId process, uint64_t handle, bool charged);
+
   // False where the handle is not held: counted, and otherwise of no effect.
   bool Release(ProcessId process, uint64_t handle);
 
@@ -84,8 +107,16 @@ class Ledger {
 
  private:
   struct Reservation {
-    MemoryKind kind;
-    uint64_t bytes;
+    MemoryKind kind = MemoryKind::kDevice;
+    uint64_t bytes = 0;
+    uint32_t tag = 0;
+    bool loan = false, charged = true;
+    uint64_t number = 0;  // of a loan, in shared_ or in its Size
+  };
+  // The charges of one size, and the untagged loans that wait for their end.
+  struct Size {
+    uint64_t charged = 0;
+    std::map<uint64_t, std::pair<ProcessId, uint64_t>> waiting;
   };
   struct Account {
     uint64_t device_bytes = 0;
@@ -94,10 +125,18 @@ class Ledger {
 
   bool Put(ProcessId process, MemoryKind kind, uint64_t handle, uint64_t bytes,
            bool check_limit);
-  void Uncharge(const Reservation& reservation);
+  bool Absurd(uint64_t bytes) const;
+  void Drop(const Reservation& gone);
+  void CountSize(uint64_t bytes);
+  void UncountSize(uint64_t bytes, bool passed_on);
 
   MemoryPolicy policy_;
+  SharedBlocks own_shared_;
+  SharedBlocks* const shared_;
   MemoryUsage usage_;
+  uint64_t lent_bytes_ = 0;  // of loans that are not charged
+  std::map<uint64_t, Size> sizes_;
+  uint64_t last_number_ = 0;
   std::map<ProcessId, Account> accounts_;
 };
 

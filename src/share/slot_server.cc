@@ -44,10 +44,12 @@ MemoryPolicy SlotPolicy::ledger() const {
 }
 
 struct SlotServer::Slot {
+  explicit Slot(SharedBlocks* shared) : ledger(MemoryPolicy{}, shared) {}
+
   std::string path;
   UniqueFd listener;
   SlotPolicy policy;
-  Ledger ledger{MemoryPolicy{}};
+  Ledger ledger;
   // Its folder was there: an earlier agent may have served it.
   bool replaying = false;
   std::deque<std::pair<ProcessId, wire::Reserve>> deferred;
@@ -80,7 +82,7 @@ absl::Status SlotServer::AddSlot(const std::string& slot,
                                  const std::string& folder,
                                  const SlotPolicy& policy) {
   const std::string dir = absl::StrCat(run_dir_, "/", folder);
-  auto entry = std::make_unique<Slot>();
+  auto entry = std::make_unique<Slot>(&shared_);
   entry->path = absl::StrCat(dir, "/", wire::kSocketName);
   struct stat before;
   entry->replaying = replaying_ && stat(dir.c_str(), &before) == 0;
@@ -194,6 +196,8 @@ void SlotServer::OnMessage(Peer& peer, const void* data, size_t size) {
   wire::Hello hello;
   wire::Reserve reserve;
   wire::Release release;
+  wire::Shared shared;
+  wire::Borrow borrow;
   wire::View view;
   wire::Channels channels;
   wire::Applied applied;
@@ -208,6 +212,12 @@ void SlotServer::OnMessage(Peer& peer, const void* data, size_t size) {
     OnReserve(peer, reserve);
   } else if (wire::Read(data, size, &release)) {
     slot.ledger.Release(peer.id, release.id);
+  } else if (wire::Read(data, size, &shared)) {
+    if (!slot.ledger.Share(peer.id, shared.id, shared.tag))
+      ++slot.refused_messages;
+  } else if (wire::Read(data, size, &borrow)) {
+    if (!slot.ledger.Borrow(peer.id, borrow.id, borrow.bytes, borrow.tag))
+      ++slot.refused_messages;
   } else if (wire::Read(data, size, &view)) {
     Answer(peer, view.header.seq, true);
   } else if (wire::Read(data, size, &channels)) {

@@ -28,6 +28,7 @@
 #include "rm/gpu.h"
 #include "share/connection.h"
 #include "share/ledger.h"
+#include "wire/memory.h"
 #include "wire/messages.h"
 #include "wire/state.h"
 
@@ -113,6 +114,7 @@ class SlotServer {
   Observer* const observer_;
   bool replaying_ = true;
   EventLoop::TimerId replay_timer_ = 0;
+  SharedBlocks shared_;  // of all slots: they may lend each other memory
   std::map<std::string, std::unique_ptr<Slot>> slots_;
   std::map<ProcessId, std::unique_ptr<Peer>> peers_;
   std::map<uint32_t, std::vector<ProcessId>> client_users_;

@@ -293,6 +293,48 @@ TEST_F(SlotServerTest, AfterARestartHoldersTellBeforeAnybodyGetsMore) {
   EXPECT_TRUE(fresh.Reserve(2, 400));
 }
 
+TEST_F(SlotServerTest, SharedMemoryOutlivesItsMaker) {
+  auto maker = Attach(0);
+  const auto same = Attach(0), other = Attach(1);
+  EXPECT_TRUE(maker->Reserve(1, 600));
+  EXPECT_TRUE(maker->Share(1, 77));
+  EXPECT_TRUE(maker->Reserve(2, 100));
+  EXPECT_TRUE(maker->Share(2, 78));
+  EXPECT_EQ(maker->View()->used, 700u);
+  EXPECT_TRUE(same->Borrow(5, 600, 77));
+  EXPECT_TRUE(other->Borrow(5, 100, 78));
+  EXPECT_EQ(same->View()->used, 700u);
+  EXPECT_EQ(other->View()->used, 0u);
+  maker->Close();
+  EXPECT_TRUE(RunUntil(loop_, [&] { return ledger(1).charged_bytes() == 100; }))
+      << "another slot holds it now";
+  EXPECT_EQ(same->View()->used, 600u);
+  EXPECT_FALSE(same->Reserve(6, 401)) << "the limit counts it";
+  EXPECT_TRUE(same->Release(5));
+  EXPECT_EQ(same->View()->used, 0u);
+  EXPECT_TRUE(other->Share(9, 5));  // what it does not hold
+  ASSERT_TRUE(other->View());
+  EXPECT_EQ(server_->refused_messages("G::1"), 1u);
+}
+
+TEST_F(SlotServerTest, AfterARestartLoansAreToldAgainToo) {
+  server_.reset();
+  Start(milliseconds(150));
+  TestShim maker(&loop_), borrower(&loop_);
+  ASSERT_TRUE(borrower.Connect(Path(0)));
+  ASSERT_TRUE(borrower.Hello());
+  EXPECT_TRUE(borrower.Borrow(1, 600, 77));
+  EXPECT_EQ(borrower.View()->used, 600u);
+  ASSERT_TRUE(maker.Connect(Path(0)));
+  ASSERT_TRUE(maker.Hello(/*held=*/1));
+  EXPECT_TRUE(maker.SendReserve(1, 600, /*held=*/true));
+  EXPECT_TRUE(maker.Share(1, 77));
+  EXPECT_EQ(maker.View()->used, 600u);
+  maker.Close();
+  ASSERT_TRUE(RunUntil(loop_, [&] { return seen_.detached.size() == 1; }));
+  EXPECT_EQ(borrower.View()->used, 600u);
+}
+
 TEST_F(SlotServerTest, ARemovedSlotEndsItsConnectionsAndKeepsItsFolder) {
   const auto shim = Attach();
   EXPECT_TRUE(shim->Reserve(1, 10));

@@ -124,6 +124,19 @@ class TestShim {
     release.id = id;
     return Send(release);
   }
+  bool Share(uint64_t id, uint32_t tag) {
+    auto shared = wire::Make<wire::Shared>(0);
+    shared.id = id;
+    shared.tag = tag;
+    return Send(shared);
+  }
+  bool Borrow(uint64_t id, uint64_t bytes, uint32_t tag) {
+    auto borrow = wire::Make<wire::Borrow>(0);
+    borrow.id = id;
+    borrow.bytes = bytes;
+    borrow.tag = tag;
+    return Send(borrow);
+  }
   std::optional<wire::Answer> View() {
     if (!Send(wire::Make<wire::View>(++seq_))) return std::nullopt;
     return Expect<wire::Answer>();

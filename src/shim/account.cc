@@ -97,6 +97,58 @@ bool Account::Admit(uint32_t index, uint64_t bytes) {
   return true;
 }
 
+void Account::TellBorrow(uint32_t index) {
+  Link& link = links_[blocks_[index].link];
+  auto borrow = wire::Make<wire::Borrow>(0);
+  borrow.id = IdOf(index);
+  borrow.bytes = blocks_[index].bytes;
+  borrow.tag = blocks_[index].tag;
+  if (link.connected()) link.Tell(borrow, health_);
+}
+
+void Account::TellShare(uint32_t index) {
+  Link& link = links_[blocks_[index].link];
+  auto shared = wire::Make<wire::Shared>(0);
+  shared.id = IdOf(index);
+  shared.tag = blocks_[index].tag;
+  if (link.connected()) link.Tell(shared, health_);
+}
+
+uint32_t Account::Borrow(uint32_t link, uint64_t bytes, uint32_t tag) {
+  if (links_[link].known() &&
+      links_[link].policy().memory == wire::Memory::kOff) {
+    return kNoBlock;
+  }
+  const uint32_t made = NewBlock();
+  if (made == kNoBlock) {
+    health_->Set(wire::Reason::kTableFull);
+    health_->Count(wire::Counter::kUncharged);
+    return kNoBlock;
+  }
+  blocks_[made] = {.bytes = bytes,
+                   .names = 1,
+                   .next = 0,
+                   .kind = wire::Kind::kVideo,
+                   .link = static_cast<uint8_t>(link),
+                   .borrowed = true,
+                   .tag = tag};
+  TellBorrow(made);
+  return made;
+}
+
+void Account::Share(uint32_t block, uint32_t tag) {
+  if (blocks_[block].tag != 0 || blocks_[block].borrowed) return;
+  blocks_[block].tag = tag;
+  TellShare(block);
+}
+
+uint32_t Account::FindTag(uint32_t tag) const {
+  for (uint32_t i = 0; i < blocks_.size(); ++i) {
+    if (blocks_[i].names != 0 && blocks_[i].tag == tag) return i;
+  }
+  return kNoBlock;
+}
+
 bool Account::Resize(uint32_t block, uint64_t bytes) {
   return blocks_[block].bytes == bytes || Admit(block, bytes);
 }
@@ -106,7 +158,7 @@ void Account::AddName(uint32_t block) { ++blocks_[block].names; }
 void Account::DropName(uint32_t block) {
   if (--blocks_[block].names != 0) return;
   Link& link = links_[blocks_[block].link];
-  link.own -= blocks_[block].bytes;
+  if (!blocks_[block].borrowed) link.own -= blocks_[block].bytes;
   auto release = wire::Make<wire::Release>(0);
   release.id = IdOf(block);
   FreeBlock(block);
@@ -145,12 +197,17 @@ bool Account::Reap() {
 void Account::Replay(uint32_t link) {
   for (uint32_t i = 0; i < blocks_.size() && links_[link].connected(); ++i) {
     if (blocks_[i].names == 0 || blocks_[i].link != link) continue;
+    if (blocks_[i].borrowed) {
+      TellBorrow(i);
+      continue;
+    }
     auto reserve = wire::Make<wire::Reserve>(0);
     reserve.id = IdOf(i);
     reserve.bytes = blocks_[i].bytes;
     reserve.kind = blocks_[i].kind;
     reserve.held = 1;
     links_[link].Tell(reserve, health_);
+    if (blocks_[i].tag != 0) TellShare(i);
   }
 }
 

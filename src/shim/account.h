@@ -4,6 +4,10 @@
 // charged. A block is physical: however many handles name it (dups, exports),
 // it is charged once and given back with the last. Under the shim's lock.
 //
+// Blocks that leave the process carry a tag, by which the agent knows them when
+// another process reports them as borrowed. What is borrowed is not ours to
+// charge; the agent charges it when nobody else is.
+//
 // Asking comes before the driver call and is the agent's decision; while the
 // agent is away, its last word and onAgentLoss decide here.
 
@@ -33,7 +37,17 @@ class Account {
   // The driver took another size. False: more, and refused; nothing changed.
   bool Resize(uint32_t block, uint64_t bytes);
 
+  // A block that another process made, with one name. bytes and tag may be 0:
+  // not known, but not both. kNoBlock: no room, or the slot counts none.
+  uint32_t Borrow(uint32_t link, uint64_t bytes, uint32_t tag);
+  // Others may borrow the block. Tells the agent, once.
+  void Share(uint32_t block, uint32_t tag);
+  // The block of that tag, or kNoBlock.
+  uint32_t FindTag(uint32_t tag) const;
+
   uint64_t bytes(uint32_t block) const { return blocks_[block].bytes; }
+  uint32_t tag(uint32_t block) const { return blocks_[block].tag; }
+  bool borrowed(uint32_t block) const { return blocks_[block].borrowed; }
 
   void AddName(uint32_t block);
   // The last name gives the block back.
@@ -66,6 +80,8 @@ class Account {
     uint32_t next;
     wire::Kind kind;
     uint8_t link;
+    bool borrowed;
+    uint32_t tag;  // 0: it never left
   };
   struct Export {
     int fd;
@@ -76,6 +92,8 @@ class Account {
   uint32_t NewBlock();
   void FreeBlock(uint32_t block);
   bool Admit(uint32_t block, uint64_t bytes);
+  void TellBorrow(uint32_t block);
+  void TellShare(uint32_t block);
   bool AdmitLocally(const Link& link, uint64_t more);
 
   Link* links_;

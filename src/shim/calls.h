@@ -41,6 +41,7 @@ int OnDriverIoctl(Shim* shim, int fd, unsigned long request, void* arg);
 int OnMemory(Shim* shim, const Site& site);
 int OnFree(Shim* shim, const Site& site);
 int OnDup(Shim* shim, const Site& site);
+int OnShare(Shim* shim, const Site& site);
 int OnExport(Shim* shim, const Site& site);
 int OnImport(Shim* shim, const Site& site);
 

@@ -5,6 +5,7 @@
 #include "rm/abi.h"
 #include "rm/control.h"
 #include "rm/memory.h"
+#include "rm/sharing.h"
 
 namespace rondo::shim {
 namespace {
@@ -161,6 +162,16 @@ Call DecodeDup(const void* arg) {
   return call;
 }
 
+Call DecodeShare(const void* arg) {
+  const auto a = Load<rm::ShareArg>(arg);
+  Call call;
+  call.act = Act::kShare;
+  call.client = a.client;
+  call.handle = a.object;
+  call.status_at = offsetof(rm::ShareArg, status);
+  return call;
+}
+
 Call DecodeFree(const void* arg) {
   const auto a = Load<rm::FreeArg>(arg);
   Call call;
@@ -224,6 +235,9 @@ Call Decode(uint32_t request, const void* arg) {
                                          : OfAct(Act::kUnknown);
     case rm::kEscDup:
       return size == sizeof(rm::DupArg) ? DecodeDup(arg) : OfAct(Act::kUnknown);
+    case rm::kEscShare:
+      return size == sizeof(rm::ShareArg) ? DecodeShare(arg)
+                                          : OfAct(Act::kUnknown);
     case rm::kEscVidHeap:
       return size == sizeof(rm::VidHeapArg) ? DecodeVidHeap(arg)
                                             : OfAct(Act::kUnknown);

@@ -30,6 +30,7 @@ enum class Act : uint8_t {
   kMemory,           // takes `bytes` of video memory
   kFree,             // handle and all below it
   kDup,              // handle = one more name of (source_client, source)
+  kShare,            // others may dup the handle
   kExport,           // handle leaves as a descriptor; 3D05
   kExportMany,       // 3D0B
   kExportDmaBuf,     // D9

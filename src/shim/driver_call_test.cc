@@ -65,7 +65,7 @@ INSTANTIATE_TEST_SUITE_P(
 TEST(Decode, SizesOfNoKnownDriverAreUnknown) {
   std::vector<char> arg(4096);
   for (uint32_t nr :
-       {0x27u, 0x29u, 0x2Au, 0x2Bu, 0x34u, 0x4Au, 0xD2u, 0xD3u, 0xD9u}) {
+       {0x27u, 0x29u, 0x2Au, 0x2Bu, 0x34u, 0x35u, 0x4Au, 0xD2u, 0xD3u, 0xD9u}) {
     for (uint32_t size : {4u, 40u, 64u, 1024u}) {
       EXPECT_EQ(Decode(rm::MakeRequest(nr, size), arg.data()).act,
                 Act::kUnknown)

@@ -5,6 +5,7 @@
 #include "rm/abi.h"
 #include "rm/control.h"
 #include "rm/memory.h"
+#include "rm/sharing.h"
 #include "shim/calls.h"
 #include "shim/driver.h"
 #include "shim/slices.h"
@@ -70,6 +71,86 @@ bool ReapClients(Shim* shim) {
                              shim->objects.last_serial(),
                              [&](const Object& o) { Gone(shim, o); });
   }
+}
+
+// By chance no two processes choose the same one: the agent knows blocks by it.
+uint32_t NewTag() {
+  uint32_t tag = 0;
+  constexpr unsigned kNonBlock = 1;  // GRND_NONBLOCK
+  if (sys::Call(SYS_getrandom, &tag, sizeof tag, kNonBlock) != sizeof tag) {
+    const uint64_t seed = sys::NowNs() ^ static_cast<uint64_t>(sys::Pid())
+                                             << 40;
+    tag = static_cast<uint32_t>(seed * 0x9e3779b97f4a7c15u >> 32);
+  }
+  return tag != 0 ? tag : 1;
+}
+
+// Before memory leaves the process: whoever imports it finds the tag on it. The
+// agent hears of it first, so that an import is never news to it. Where the
+// driver takes no tag, the agent tells imports by their size.
+void Tag(Shim* shim, const Site& site, uint32_t handle) {
+  const Object* object = shim->objects.Find(site.call.client, handle);
+  if (object == nullptr || object->kind != ObjectKind::kMemory) return;
+  const uint32_t block = object->value;
+  const bool borrowed = shim->account.borrowed(block);
+  rm::TagParams params{shim->account.tag(block)};
+  if (params.tag == 0 && borrowed) return;  // its maker's business
+  if (params.tag == 0) params.tag = NewTag();
+  // Every handle has a copy of its own: this one may be older than the tag.
+  if (Control(site.fd, site.call.client, handle, rm::kCtrlSetTag, &params,
+              sizeof params) == rm::kOk) {
+    shim->account.Share(block, params.tag);
+  }
+}
+
+// Bytes of video memory behind a handle; 0: another kind. False: not known.
+bool AskSize(const Site& site, uint32_t handle, uint64_t* bytes) {
+  rm::SurfaceInfo list[] = {{rm::kSurfaceSize, 0},
+                            {rm::kSurfaceAddressSpace, 0}};
+  rm::SurfaceInfoParams params{2, 0, reinterpret_cast<uint64_t>(list)};
+  *bytes = 0;
+  if (Control(site.fd, site.call.client, handle, rm::kCtrlSurfaceInfo, &params,
+              sizeof params) != rm::kOk) {
+    return false;
+  }
+  if (list[1].data == rm::kAddressSpaceVideo) {
+    *bytes = list[0].data * rm::kSurfaceSizeUnit;
+  }
+  return true;
+}
+
+// A handle to what came from outside: memory of another process, or, by the
+// tag, of this one. `ours`: what the descriptor was exported for here, to go by
+// where there is no tag.
+void Arrived(Shim* shim, const Site& site, uint32_t handle, uint32_t parent,
+             uint32_t ours) {
+  const uint32_t client = site.call.client;
+  const uint8_t gpu = shim->GpuOf(client, parent);
+  rm::TagParams tag{};
+  if (Control(site.fd, client, handle, rm::kCtrlGetTag, &tag, sizeof tag) !=
+      rm::kOk) {
+    tag.tag = 0;
+  }
+  uint32_t block = tag.tag != 0 ? shim->account.FindTag(tag.tag) : ours;
+  if (block != Account::kNoBlock) {
+    return Name(shim, client, handle, parent, block, gpu);
+  }
+  uint64_t bytes;
+  const bool known = AskSize(site, handle, &bytes);
+  if (known ? bytes == 0 : tag.tag == 0) return;  // not memory, or not video
+  const uint32_t slots = shim->SlotsOf(gpu);
+  if (slots == 0) return;
+  const auto slot = static_cast<uint32_t>(__builtin_ctz(slots));
+  shim->EnsureConnected(slot);
+  block = shim->account.Borrow(slot, bytes, tag.tag);
+  if (block == Account::kNoBlock) return;
+  if (tag.tag == 0) shim->health.Count(wire::Counter::kUntagged);
+  Note(shim, {.client = client,
+              .handle = handle,
+              .parent = parent,
+              .kind = ObjectKind::kMemory,
+              .gpu = gpu,
+              .value = block});
 }
 
 }  // namespace
@@ -159,10 +240,19 @@ int OnDup(Shim* shim, const Site& site) {
   Guard guard(shim);
   const Object* found =
       shim->objects.Find(site.call.source_client, site.call.source);
-  if (found == nullptr) return result;  // another process's: charged there
+  const uint32_t handle =
+      ReadOutcome(site.call, site.inner, site.params).handle;
+  if (found == nullptr) {
+    // Of a client of ours it is nothing that we count.
+    const uint32_t source = site.call.source_client;
+    if (shim->objects.Find(source, source) == nullptr) {
+      Arrived(shim, site, handle, site.call.parent, Account::kNoBlock);
+    }
+    return result;
+  }
   Object made = *found;
   made.client = site.call.client;
-  made.handle = ReadOutcome(site.call, site.inner, site.params).handle;
+  made.handle = handle;
   made.parent = site.call.parent;
   switch (made.kind) {
     case ObjectKind::kMemory:
@@ -179,7 +269,25 @@ int OnDup(Shim* shim, const Site& site) {
   return result;
 }
 
+int OnShare(Shim* shim, const Site& site) {
+  {
+    Guard guard(shim);
+    Tag(shim, site, site.call.handle);
+  }
+  return site.Forward();
+}
+
 int OnExport(Shim* shim, const Site& site) {
+  if (site.call.act == Act::kExport) {
+    Guard guard(shim);
+    Tag(shim, site, static_cast<rm::ExportToFdParams*>(site.params)->object);
+  } else if (site.call.act == Act::kExportMany) {
+    Guard guard(shim);
+    const auto* p = static_cast<const rm::ExportManyToFdParams*>(site.params);
+    for (uint32_t i = 0; i < p->count && i < 512; ++i) {
+      Tag(shim, site, p->objects[i]);
+    }
+  }
   const int result = site.Forward();
   if (!site.Done(result)) return result;
   Guard guard(shim);
@@ -230,15 +338,17 @@ int OnImport(Shim* shim, const Site& site) {
   const auto* all = static_cast<const rm::ImportManyFromFdParams*>(site.params);
   const uint32_t count = many ? (all->count < 128 ? all->count : 128) : 1;
   const uint32_t parent = many ? all->parent : one->parent;
-  // A descriptor of another process: its blocks are charged there.
+  // The descriptor may be another process's, and of a number that stood for one
+  // of ours.
   uint32_t blocks[128], known = 0;
   shim->account.ForExports(many ? all->fd : one->fd, [&](uint32_t block) {
     if (known < count) blocks[known++] = block;
   });
-  for (uint32_t i = 0; i < known; ++i) {
+  for (uint32_t i = 0; i < count; ++i) {
     const uint32_t handle = many ? all->objects[i] : one->object;
-    Name(shim, site.call.client, handle, parent, blocks[i],
-         shim->GpuOf(site.call.client, parent));
+    if (handle == 0) continue;
+    Arrived(shim, site, handle, parent,
+            i < known ? blocks[i] : Account::kNoBlock);
   }
   return result;
 }

@@ -235,6 +235,8 @@ int OnDriverIoctl(Shim* shim, int fd, unsigned long request, void* arg) {
       return OnFree(shim, site);
     case Act::kDup:
       return OnDup(shim, site);
+    case Act::kShare:
+      return OnShare(shim, site);
     case Act::kExport:
     case Act::kExportMany:
     case Act::kExportDmaBuf:

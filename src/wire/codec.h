@@ -9,6 +9,7 @@
 #ifndef RONDO_WIRE_CODEC_H_
 #define RONDO_WIRE_CODEC_H_
 
+#include "wire/memory.h"
 #include "wire/messages.h"
 #include "wire/state.h"
 
@@ -60,6 +61,8 @@ constexpr bool Valid(const Channels& m) {
 }
 constexpr bool Valid(const PolicyChange& m) { return Valid(m.policy); }
 constexpr bool Valid(const Release&) { return true; }
+constexpr bool Valid(const Shared& m) { return m.tag != 0; }
+constexpr bool Valid(const Borrow& m) { return m.tag != 0 || m.bytes != 0; }
 constexpr bool Valid(const View&) { return true; }
 constexpr bool Valid(const Slice&) { return true; }
 constexpr bool Valid(const Applied&) { return true; }

@@ -33,6 +33,8 @@ enum class Type : uint16_t {
   kApplied = 9,   // shim: what is in force
   kPolicy = 10,   // agent: the policy changed
   kState = 11,    // shim: governed or why not, and the degraded paths' counters
+  kShared = 12,   // shim: other processes may hold this memory too; no answer
+  kBorrow = 13,   // shim: it holds memory of another process; no answer
 };
 
 // size counts the whole message, header included.
@@ -80,25 +82,6 @@ struct Welcome {
   Policy policy;
 };
 static_assert(sizeof(Welcome) == 40);
-
-// `id` names one block of memory on this connection; the shim chooses it. A
-// second kReserve of an id asks for another size. Refused = nothing changed.
-struct Reserve {
-  static constexpr Type kType = Type::kReserve;
-  Header header;
-  uint64_t id, bytes;
-  Kind kind;
-  uint8_t held;  // 1: already taken from the driver; charge it, do not answer
-  uint8_t pad[6];
-};
-static_assert(sizeof(Reserve) == 32);
-
-struct Release {
-  static constexpr Type kType = Type::kRelease;
-  Header header;
-  uint64_t id;
-};
-static_assert(sizeof(Release) == 16);
 
 struct View {
   static constexpr Type kType = Type::kView;

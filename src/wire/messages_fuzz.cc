@@ -26,7 +26,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace rondo::wire;
   const int taken =
       TakenBy<Hello, Welcome, Reserve, Release, Answer, View, Channels, Slice,
-              Applied, PolicyChange, State>(data, size);
+              Applied, PolicyChange, State, Shared, Borrow>(data, size);
   if (taken > 1) abort();  // one datagram, one meaning
   return 0;
 }

@@ -72,6 +72,20 @@ TEST(WireGolden, ReserveReleaseAnswer) {
                                "0100000000000000 0200000000000000"));
 }
 
+TEST(WireGolden, SharedBorrow) {
+  auto shared = Make<Shared>(0);
+  shared.id = 7;
+  shared.tag = 0xcafe0001;
+  EXPECT_EQ(Bytes(shared),
+            Hex("0c00 1800 00000000 0700000000000000 0100feca 00000000"));
+  auto borrow = Make<Borrow>(0);
+  borrow.id = 8;
+  borrow.bytes = 0x200000;
+  borrow.tag = 0xcafe0001;
+  EXPECT_EQ(Bytes(borrow), Hex("0d00 2000 00000000 0800000000000000"
+                               "0000200000000000 0100feca 00000000"));
+}
+
 TEST(WireGolden, SliceAppliedChannels) {
   auto slice = Make<Slice>(9);
   slice.us = 20;
@@ -142,6 +156,16 @@ TEST(WireRead, ChecksFields) {
   EXPECT_TRUE(Read(&hello, sizeof hello, &hello_out));
   memset(hello.driver, 'x', sizeof hello.driver);
   EXPECT_FALSE(Read(&hello, sizeof hello, &hello_out)) << "unterminated text";
+
+  const auto shared = Make<Shared>(1);
+  Shared shared_out;
+  EXPECT_FALSE(Read(&shared, sizeof shared, &shared_out)) << "no tag";
+  Borrow borrow_out;
+  auto borrow = Make<Borrow>(1);
+  EXPECT_FALSE(Read(&borrow, sizeof borrow, &borrow_out))
+      << "neither size nor tag";
+  borrow.tag = 1;
+  EXPECT_TRUE(Read(&borrow, sizeof borrow, &borrow_out));
 
   auto channels = Make<Channels>(1);
   channels.count = kMaxHandles + 1;

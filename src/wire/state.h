@@ -24,16 +24,17 @@ namespace rondo::wire {
   X(kResumeFailed, "the driver did not resume the process's channels")
 
 // Degraded paths that were taken: State::counters[i].
-#define RONDO_WIRE_COUNTERS(X)                                          \
-  X(kDenied, "allocations refused")                                     \
-  X(kDeniedLocally, "allocations refused while the agent was away")     \
-  X(kAgentLost, "connections lost")                                     \
-  X(kAgentSlow, "answers that did not come in time")                    \
-  X(kAgentAbsent, "connections that could not be made")                 \
-  X(kPassedThrough, "driver requests of unknown shape, passed through") \
-  X(kUncharged, "allocations that could not be charged")                \
-  X(kSocketStolen, "connections whose descriptor the program closed")   \
-  X(kUnblocked, "times that slices were restored and channels resumed alone")
+#define RONDO_WIRE_COUNTERS(X)                                                \
+  X(kDenied, "allocations refused")                                           \
+  X(kDeniedLocally, "allocations refused while the agent was away")           \
+  X(kAgentLost, "connections lost")                                           \
+  X(kAgentSlow, "answers that did not come in time")                          \
+  X(kAgentAbsent, "connections that could not be made")                       \
+  X(kPassedThrough, "driver requests of unknown shape, passed through")       \
+  X(kUncharged, "allocations that could not be charged")                      \
+  X(kSocketStolen, "connections whose descriptor the program closed")         \
+  X(kUnblocked, "times that slices were restored and channels resumed alone") \
+  X(kUntagged, "imports of memory without a tag, known by their size alone")
 
 enum class Reason : uint32_t {
 #define RONDO_X(name, text) name,

@@ -19,7 +19,6 @@
 #include "agent/activity_feed.h"
 #include "base/clock.h"
 #include "base/event_loop.h"
-#include "base/file.h"
 #include "nvml/real.h"
 #include "rm/abi.h"
 #include "rm/control.h"
@@ -27,6 +26,7 @@
 #include "sim/driver/test_node.h"
 #include "sim/driver/test_system.h"
 #include "sim/driver/test_tenant.h"
+#include "test/shim/tenant_process.h"
 
 namespace rondo::share {
 namespace {
@@ -144,7 +144,7 @@ class ShareSim : public sim::driver::NodeTest {
                                  "RONDO_SLOTS=" + config_.slots[slot].id()});
   }
 
-  const TempDir run_dir_ = *TempDir::Create("rondo-run");
+  const RunDir run_dir_;
   WithoutLog system_;
   ShareConfig config_;
   std::unique_ptr<Agent> agent_;
@@ -284,6 +284,77 @@ TEST_F(ShareSim, MemoryIsLimitedAndTheAuditAgrees) {
   EXPECT_TRUE(agent_->Until([](const ShareStats& stats) {
     return stats.slots[0].device_bytes == 0;
   }));
+}
+
+// handover.cc, two processes of a slot of 4 GiB.
+class ShareSimHandover : public ShareSim {
+ protected:
+  static constexpr uint64_t kMiB = 1 << 20;
+  static constexpr uint64_t kContext = 518 * kMiB;
+
+  void Start() {
+    AddSlot({}, uint64_t{4} << 30);
+    StartAgent();
+    TenantProcess::Options options;
+    options.program = RONDO_TEST_HANDOVER;
+    options.slots = config_.slots[0].id();
+    for (const auto& [name, value] :
+         sim::driver::Environment(*node_, "", RONDO_TEST_LIBRONDO)) {
+      if (name == "LD_PRELOAD")
+        options.preload = value;
+      else
+        options.env[name] = value;
+    }
+    pair_ = std::make_unique<TenantProcess>(run_dir_, options);
+    ASSERT_EQ(pair_->ReadLine(), "ready");
+  }
+  // Until the ledger holds that much, and the driver says the same.
+  bool Holds(uint64_t bytes) {
+    return agent_->Until([&](const ShareStats& stats) {
+      return stats.slots[0].device_bytes == bytes &&
+             stats.slots[0].audit_difference_bytes == 0;
+    });
+  }
+
+  std::unique_ptr<TenantProcess> pair_;
+};
+
+TEST_F(ShareSimHandover, ExportedMemoryIsChargedOnceUntilTheLastHolderGoes) {
+  Start();
+  EXPECT_EQ(pair_->Do("A create 512"), "0");
+  EXPECT_EQ(pair_->Do("B import"), "0");
+  EXPECT_TRUE(Holds(2 * kContext + 512 * kMiB));
+  EXPECT_EQ(pair_->Do("B release"), "0");
+  EXPECT_TRUE(Holds(2 * kContext + 512 * kMiB));
+  EXPECT_EQ(pair_->Do("A release"), "0");
+  EXPECT_TRUE(Holds(2 * kContext));
+  EXPECT_EQ(pair_->Do("B create 256"), "0");
+  EXPECT_EQ(pair_->Do("A import"), "0");
+  EXPECT_EQ(pair_->Do("B exit"), "gone");
+  EXPECT_TRUE(Holds(kContext + 256 * kMiB)) << "the maker has died";
+  EXPECT_EQ(pair_->Do("A release"), "0");
+  EXPECT_TRUE(Holds(kContext));
+  EXPECT_EQ(agent_->Stats().slots[0].audit_alarms, 0u);
+}
+
+// One makes, the other keeps: what was passed on stays within the limit.
+TEST_F(ShareSimHandover, PassingOnDoesNotPassTheLimit) {
+  Start();
+  const std::string kOutOfMemory = "2";
+  for (int i = 0; i < 5; ++i) {
+    ASSERT_EQ(pair_->Do("A create 512"), "0");
+    ASSERT_EQ(pair_->Do("B import"), "0");
+    ASSERT_EQ(pair_->Do("A release"), "0");
+    ASSERT_TRUE(Holds(2 * kContext + (i + 1) * 512 * kMiB));
+  }
+  EXPECT_EQ(pair_->Do("A create 512"), kOutOfMemory);
+  // A fresh agent hears who keeps what.
+  agent_.reset();
+  StartAgent();
+  EXPECT_TRUE(Holds(2 * kContext + 5 * 512 * kMiB));
+  EXPECT_EQ(pair_->Do("A create 512"), kOutOfMemory);
+  EXPECT_EQ(pair_->Do("B release"), "0");
+  EXPECT_EQ(pair_->Do("A create 512"), "0");
 }
 
 // An agent that goes while tenants are suspended, and another that comes.

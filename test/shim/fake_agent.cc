@@ -102,6 +102,8 @@ void FakeAgent::Handle(int fd, const char* data, size_t size) {
   wire::Hello hello;
   wire::Reserve reserve;
   wire::Release release;
+  wire::Shared shared;
+  wire::Borrow borrow;
   wire::View view;
   wire::Channels channels;
   wire::Applied applied;
@@ -128,6 +130,13 @@ void FakeAgent::Handle(int fd, const char* data, size_t size) {
            fits ? wire::Verdict::kGranted : wire::Verdict::kDenied);
   } else if (wire::Read(data, size, &release)) {
     state_.held[fd].erase(release.id);
+    state_.shared.erase(release.id);
+    state_.borrowed.erase(release.id);
+  } else if (wire::Read(data, size, &shared)) {
+    if (state_.held[fd].count(shared.id) != 0)
+      state_.shared[shared.id] = shared.tag;
+  } else if (wire::Read(data, size, &borrow)) {
+    state_.borrowed[borrow.id] = borrow;
   } else if (wire::Read(data, size, &view)) {
     Answer(fd, view.header.seq, wire::Verdict::kGranted);
   } else if (wire::Read(data, size, &channels)) {

@@ -28,6 +28,8 @@ struct FakeAgentState {
   int connections = 0;                            // open now
   int hellos = 0;                                 // ever
   std::map<int, std::map<uint64_t, Block>> held;  // by connection
+  std::map<uint64_t, uint32_t> shared;            // tags, by id of the block
+  std::map<uint64_t, wire::Borrow> borrowed;      // by id
   std::set<std::pair<uint32_t, uint32_t>> channels;
   std::vector<wire::Applied> applied;  // answers
   std::vector<wire::Applied> unasked;  // told when a group was made

@@ -16,6 +16,7 @@
 #include "rm/abi.h"
 #include "rm/control.h"
 #include "rm/memory.h"
+#include "rm/sharing.h"
 
 namespace rondo::fake_driver {
 namespace {
@@ -29,6 +30,7 @@ struct Block {
 struct Object {
   uint32_t parent = 0, cls = 0, instance = 0;
   Block* block = nullptr;
+  uint32_t tag = 0;  // of memory; every handle has its own
   uint64_t slice = rm::kDefaultCopySliceUs;
   uint64_t file = 0;  // a client's: the inode of its descriptor
 };
@@ -36,7 +38,11 @@ struct Object {
 std::mutex mutex;
 std::condition_variable changed;
 std::map<Name, Object> objects;
-std::map<int, Block*> exports;
+struct Exported {
+  Block* block;
+  uint32_t tag;
+};
+std::map<int, Exported> exports;
 uint64_t in_use = 0;
 std::string log_text;
 
@@ -187,18 +193,41 @@ uint32_t Control(uint64_t file, const rm::ControlArg& arg) {
     }
     case rm::kCtrlExportToFd: {
       const auto& params = At<rm::ExportToFdParams>(arg.params);
-      Block* block = objects[{arg.client, params.object}].block;
-      ++block->names;
-      exports[params.fd] = block;
+      const Object& object = objects[{arg.client, params.object}];
+      ++object.block->names;
+      exports[params.fd] = {object.block, object.tag};
+      Note("export with tag " + std::to_string(object.tag != 0));
       return rm::kOk;
     }
     case rm::kCtrlImportFromFd: {
       const auto& params = At<rm::ImportFromFdParams>(arg.params);
-      Block* block = exports[params.fd];
+      const auto [block, tag] = exports[params.fd];
       ++block->names;
       objects[{arg.client, params.object}] = {.parent = params.parent,
                                               .cls = rm::kClassMemoryLocal,
-                                              .block = block};
+                                              .block = block,
+                                              .tag = tag};
+      return rm::kOk;
+    }
+    case rm::kCtrlSetTag:
+    case rm::kCtrlGetTag: {
+      if (it->second.block == nullptr || options().no_tags)
+        return rm::kNotSupported;
+      auto& params = At<rm::TagParams>(arg.params);
+      if (arg.cmd == rm::kCtrlGetTag)
+        params.tag = it->second.tag;
+      else
+        it->second.tag = params.tag;
+      return rm::kOk;
+    }
+    case rm::kCtrlSurfaceInfo: {
+      if (it->second.block == nullptr) return rm::kNotSupported;
+      const auto& params = At<rm::SurfaceInfoParams>(arg.params);
+      auto* list = reinterpret_cast<rm::SurfaceInfo*>(params.list);
+      for (uint32_t i = 0; i < params.count; ++i)
+        list[i].data = list[i].index == rm::kSurfaceSize
+                           ? it->second.block->bytes / rm::kSurfaceSizeUnit
+                           : rm::kAddressSpaceVideo;
       return rm::kOk;
     }
     default:
@@ -302,6 +331,20 @@ bool WaitLog(const std::string& text, int ms) {
   return changed.wait_for(lock, std::chrono::milliseconds(ms), [&] {
     return log_text.find(text) != std::string::npos;
   });
+}
+
+void AddForeign(int fd, uint64_t bytes, uint32_t tag) {
+  std::lock_guard<std::mutex> lock(mutex);
+  in_use += bytes;
+  exports[fd] = {new Block{bytes, 1}, tag};
+}
+
+void AddForeignClient(uint32_t client, uint32_t handle, uint64_t bytes,
+                      uint32_t tag) {
+  std::lock_guard<std::mutex> lock(mutex);
+  in_use += bytes;
+  objects[{client, handle}] = {
+      .cls = rm::kClassMemoryLocal, .block = new Block{bytes, 1}, .tag = tag};
 }
 
 uint64_t BytesInUse() {

@@ -23,6 +23,7 @@ struct Options {
   bool refuse_slices = false;  // SET_TIMESLICE fails
   bool refuse_resume = false;  // 0x2080110B fails
   bool no_ioctl = false;       // everything answers ENOSYS
+  bool no_tags = false;        // memory takes none
 };
 Options& options();
 
@@ -33,6 +34,11 @@ std::string Log();
 bool WaitLog(const std::string& text, int ms);
 
 uint64_t BytesInUse();
+
+// Memory of another process: behind a descriptor, or of a client of its.
+void AddForeign(int fd, uint64_t bytes, uint32_t tag);
+void AddForeignClient(uint32_t client, uint32_t handle, uint64_t bytes,
+                      uint32_t tag);
 
 }  // namespace rondo::fake_driver
 

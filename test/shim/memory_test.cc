@@ -158,6 +158,115 @@ TEST_F(ShimMemory, ExportedMemoryStaysChargedWhileItsDescriptorIsOpen) {
   EXPECT_EQ(tenant.Do(Alloc(1001, 5 * kGiB)), "0 5368709120");
 }
 
+TEST_F(ShimMemory, WhatLeavesTheProcessIsTaggedAndTheAgentTold) {
+  FakeAgent agent(Socket(), agent_options);
+  TenantProcess tenant(dir);
+  tenant.Do("open");
+  tenant.Do(Alloc(1000, kGiB));
+  tenant.Do("dup 1000 1001");
+  EXPECT_TRUE(agent.Wait(Uses(kGiB)));
+  EXPECT_TRUE(agent.Get().shared.empty()) << "nothing left yet";
+  tenant.Do("export 1000");
+  EXPECT_TRUE(agent.Wait([](const auto& s) { return s.shared.size() == 1; }));
+  tenant.Do("export 1001");  // a handle that is older than the tag
+  EXPECT_THAT(tenant.Do("log"),
+              HasSubstr("export with tag 1,export with tag 1"));
+  tenant.Do(Alloc(1002, kGiB));
+  EXPECT_EQ(tenant.Do("share 1002"), "0");
+  ASSERT_TRUE(agent.Wait([](const auto& s) { return s.shared.size() == 2; }));
+  const auto shared = agent.Get().shared;
+  EXPECT_NE(shared.begin()->second, shared.rbegin()->second);
+}
+
+TEST_F(ShimMemory, MemoryOfAnotherProcessIsBorrowed) {
+  FakeAgent agent(Socket(), agent_options);
+  TenantProcess tenant(dir);
+  tenant.Do("open");
+  const std::string size = std::to_string(6 * kGiB);
+  const std::string fd = tenant.Do("foreign " + size + " 77");
+  EXPECT_EQ(tenant.Do("import " + fd + " 1000"), "0");
+  ASSERT_TRUE(agent.Wait([](const auto& s) { return s.borrowed.size() == 1; }));
+  const wire::Borrow told = agent.Get().borrowed.begin()->second;
+  EXPECT_EQ(told.bytes, 6 * kGiB);
+  EXPECT_EQ(told.tag, 77u);
+  EXPECT_EQ(tenant.Do("import " + fd + " 1001"), "0");
+  EXPECT_EQ(tenant.Do(Alloc(1002, 6 * kGiB)), "0 6442450944")
+      << "nothing of it is charged here";
+  EXPECT_EQ(agent.Get().borrowed.size(), 1u) << "one block, two names";
+  EXPECT_EQ(tenant.Do("free 1000"), "0");
+  EXPECT_EQ(tenant.Do("free 1002"), "0");
+  EXPECT_TRUE(agent.Wait(Uses(0)));
+  EXPECT_EQ(agent.Get().borrowed.size(), 1u);
+  EXPECT_EQ(tenant.Do("free 1001"), "0");
+  EXPECT_TRUE(agent.Wait([](const auto& s) { return s.borrowed.empty(); }));
+}
+
+TEST_F(ShimMemory, SoIsWhatIsDuppedFromAnotherProcess) {
+  FakeAgent agent(Socket(), agent_options);
+  TenantProcess tenant(dir);
+  tenant.Do("open");
+  EXPECT_EQ(tenant.Do("foreign_dup 1000 1048576 78"), "0");
+  ASSERT_TRUE(agent.Wait([](const auto& s) { return s.borrowed.size() == 1; }));
+  EXPECT_EQ(agent.Get().borrowed.begin()->second.tag, 78u);
+}
+
+// Its tag says so, whatever descriptor it came by.
+TEST_F(ShimMemory, WhatComesBackIsOurOwn) {
+  FakeAgent agent(Socket(), agent_options);
+  TenantProcess tenant(dir);
+  tenant.Do("open");
+  tenant.Do(Alloc(1000, kGiB));
+  tenant.Do("export 1000");
+  ASSERT_TRUE(agent.Wait([](const auto& s) { return s.shared.size() == 1; }));
+  const auto tag = std::to_string(agent.Get().shared.begin()->second);
+  EXPECT_EQ(tenant.Do("foreign_dup 1001 1073741824 " + tag), "0");
+  tenant.Do("free 1000");
+  tenant.Do(Alloc(1002, 1));  // orders what follows
+  EXPECT_TRUE(agent.Get().borrowed.empty());
+  EXPECT_EQ(agent.Get().Used(), kGiB + 1);
+}
+
+TEST_F(ShimMemory, WithoutTagsAnImportIsToldBySize) {
+  FakeAgent agent(Socket(), agent_options);
+  TenantProcess tenant(dir);
+  tenant.Do("open");
+  tenant.Do("no_tags");
+  tenant.Do(Alloc(1000, kGiB));
+  const std::string own = tenant.Do("export 1000");
+  EXPECT_EQ(tenant.Do("import " + own + " 1001"), "0");
+  const std::string fd = tenant.Do("foreign 1048576 0");
+  EXPECT_EQ(tenant.Do("import " + fd + " 1002"), "0");
+  ASSERT_TRUE(agent.Wait([](const auto& s) { return s.borrowed.size() == 1; }));
+  const FakeAgentState state = agent.Get();
+  EXPECT_EQ(state.borrowed.begin()->second.bytes, 1048576u);
+  EXPECT_EQ(state.borrowed.begin()->second.tag, 0u);
+  EXPECT_TRUE(state.shared.empty());
+  EXPECT_TRUE(agent.Wait(
+      [](const auto& s) { return s.Counter(wire::Counter::kUntagged) == 1; }));
+}
+
+TEST_F(ShimMemory, AFreshAgentHearsWhatIsSharedAndBorrowed) {
+  auto agent = std::make_unique<FakeAgent>(Socket(), agent_options);
+  TenantProcess tenant(dir);
+  tenant.Do("open");
+  tenant.Do(Alloc(1000, kGiB));
+  tenant.Do("export 1000");
+  tenant.Do("import " + tenant.Do("foreign 1048576 77") + " 1001");
+  ASSERT_TRUE(agent->Wait([](const auto& s) {
+    return s.shared.size() == 1 && s.borrowed.size() == 1;
+  }));
+  const auto before = agent->Get();
+  agent.reset();
+  agent = std::make_unique<FakeAgent>(Socket(), agent_options);
+  tenant.Do("group 10");  // the shim's thread reconnects
+  ASSERT_TRUE(agent->Wait([](const auto& s) {
+    return s.shared.size() == 1 && s.borrowed.size() == 1;
+  }));
+  EXPECT_EQ(agent->Get().shared, before.shared);
+  EXPECT_EQ(agent->Get().borrowed.begin()->second.tag, 77u);
+  EXPECT_EQ(agent->Get().Used(), kGiB);
+}
+
 TEST_F(ShimMemory, AClosedDriverDescriptorFreesItsClient) {
   FakeAgent agent(Socket(), agent_options);
   TenantProcess tenant(dir);

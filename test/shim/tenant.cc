@@ -26,6 +26,7 @@
 #include "rm/abi.h"
 #include "rm/control.h"
 #include "rm/memory.h"
+#include "rm/sharing.h"
 #include "test/shim/fake_driver.h"
 
 extern "C" int ioctl(int fd, unsigned long request, void* arg);
@@ -228,6 +229,33 @@ const std::map<std::string, std::function<std::string(const Args&)>>& Verbs() {
                  .object = static_cast<uint32_t>(a[1])};
              return std::to_string(Control(client, rm::kCtrlImportFromFd,
                                            &params, sizeof params));
+           }},
+          {"foreign",  // bytes tag: a descriptor that another process sent
+           [](const Args& a) {
+             const int in = memfd_create("foreign", MFD_CLOEXEC);
+             fake_driver::AddForeign(in, a[0], a[1]);
+             return std::to_string(in);
+           }},
+          {"foreign_dup",  // handle bytes tag: of another process's client
+           [](const Args& a) {
+             const auto handle = static_cast<uint32_t>(a[0]);
+             fake_driver::AddForeignClient(0xc1d0ffff, handle, a[1], a[2]);
+             rm::DupArg arg{client, kDevice, handle, 0xc1d0ffff, handle, 0, 0};
+             Say(rm::kEscDup, &arg);
+             return std::to_string(arg.status);
+           }},
+          {"share",
+           [](const Args& a) {
+             rm::ShareArg arg{};
+             arg.client = client;
+             arg.object = static_cast<uint32_t>(a[0]);
+             Say(rm::kEscShare, &arg);
+             return std::to_string(arg.status);
+           }},
+          {"no_tags",
+           [](const Args&) {
+             fake_driver::options().no_tags = true;
+             return std::string("ok");
            }},
           {"close",
            [](const Args& a) {

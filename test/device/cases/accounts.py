@@ -68,10 +68,10 @@ def view():
     hold.finish(20)
 
 
-def handover():
+def handover(name="memory.handover", words=()):
     """cuMemCreate, exported to another process of the slot: charged once, freed when the last one goes."""
     for order in ("importer goes first", "exporter goes first"):
-        p = rondo(program("handover"), memory="8Gi")
+        p = rondo(program("handover"), *words, memory="8Gi")
         p.line(30)
         start = slot_of(status(), p)["memoryUsedBytes"]
         seen = []
@@ -99,12 +99,16 @@ def handover():
         freed_mib = (freed["memoryUsedBytes"] - context) / MIB if freed else -1
         p.no_more()
         p.finish(20)
-        name = "memory.handover." + order.split()[0]
         # An exporter's own release comes with its exit in the second order; the memory lives on with the importer.
-        check(name, once[0] >= 512 and once[1] - once[0] < 16 and kept_mib >= 512 and apart == 0 and freed_mib < 16,
+        check(f"{name}.{order.split()[0]}", once[0] >= 512 and once[1] - once[0] < 16 and kept_mib >= 512 and apart == 0 and freed_mib < 16,
               f"MiB above the contexts: made {once[0]}, imported {once[1]}; {order}: {kept_mib:.0f} (ledger - driver {apart}); "
               f"released by the other: {freed_mib:.0f}")
         note("steps (word, MiB, ledger - driver)", seen)
+
+
+def ipc():
+    """The same by cuIpcGetMemHandle."""
+    handover("memory.ipc", ["ipc"])
 
 
 def another_user():
@@ -141,6 +145,6 @@ def pid_namespace():
     raise Skipped("the stock driver does not start in a private pid namespace here")
 
 
-CASES = [("memory.accounts", accounts, 90), ("memory.view", view, 30), ("memory.handover", handover, 60),
+CASES = [("memory.accounts", accounts, 90), ("memory.view", view, 30), ("memory.handover", handover, 60), ("memory.ipc", ipc, 60),
          ("memory.another_user", another_user, 45), ("memory.pid_namespace", pid_namespace, 45)]
 PROGRAMS = ["accounts", "handover"]

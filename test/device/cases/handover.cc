@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // handover: memory by cuMemCreate, exported by one process and imported by
-// another. Words on stdin: "create" (512 MiB, sent away, the descriptor
-// closed), "import" (mapped and written), "release A|B", "exit A|B"; after each
-// "ok WORD" is printed. A makes the memory, B imports it; both have contexts at
-// "ok start".
+// another; "handover ipc": by cuMemAlloc and cuIpcGetMemHandle. Words on stdin:
+// "create" (512 MiB, sent away, the descriptor closed), "import" (mapped and
+// written), "release A|B", "exit A|B"; after each "ok WORD" is printed. A makes
+// the memory, B imports it; both have contexts at "ok start".
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
@@ -53,15 +53,37 @@ CUmemAllocationProp Kind() {
   return prop;
 }
 
-void Child(int orders, int answers, int peer) {
+bool ByIpc(char order, int peer, CUdeviceptr* at, bool* imported) {
+  CUipcMemHandle name;
+  if (order == 'c') {
+    MUST(CU(cuMemAlloc)(at, kBytes));
+    MUST(CU(cuIpcGetMemHandle)(&name, *at));
+    return write(peer, &name, sizeof(name)) == sizeof(name);
+  }
+  if (order == 'i') {
+    if (read(peer, &name, sizeof(name)) != sizeof(name)) return false;
+    MUST(CU(cuIpcOpenMemHandle)(at, name, CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS));
+    *imported = true;
+    MUST(CU(cuMemsetD8)(*at, 1, kBytes));
+    MUST(CU(cuCtxSynchronize)());
+  } else if (order == 'r') {
+    MUST(*imported ? CU(cuIpcCloseMemHandle)(*at) : CU(cuMemFree)(*at));
+  }
+  return true;
+}
+
+void Child(int orders, int answers, int peer, bool ipc) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   gpu::Gpu gpu;
   gpu.Context();
+  bool imported = false;
   CUmemGenericAllocationHandle handle = 0;
   CUdeviceptr at = 0;
   const CUmemAllocationProp prop = Kind();
   for (char order = 's';;) {
-    if (order == 'c') {
+    if (ipc) {
+      if (!ByIpc(order, peer, &at, &imported)) _Exit(1);
+    } else if (order == 'c') {
       int fd = -1;
       MUST(CU(cuMemCreate)(&handle, kBytes, &prop, 0));
       MUST(CU(cuMemExportToShareableHandle)(
@@ -94,7 +116,8 @@ void Child(int orders, int answers, int peer) {
 
 }  // namespace
 
-int main() {
+int main(int argc, char** argv) {
+  const bool ipc = argc > 1 && argv[1] == std::string("ipc");
   int pair[2], to[2][2], from[2][2];
   pid_t pids[2];
   if (socketpair(AF_UNIX, SOCK_STREAM, 0, pair) != 0) return 1;
@@ -103,7 +126,7 @@ int main() {
     pids[i] = fork();
     if (pids[i] == 0) {
       close(pair[1 - i]);
-      Child(to[i][0], from[i][1], pair[i]);
+      Child(to[i][0], from[i][1], pair[i], ipc);
     }
     close(from[i][1]);
   }
