@@ -140,6 +140,7 @@ Json SlotJson(const share::SlotStats& slot, const PodsView& pods) {
           {"timeLimit", slot.limit},
           {"sliceMicroseconds", OrNull(slot.slice_us)},
           {"usedShare", OrNull(slot.used_share)},
+          {"gpuTimeMicroseconds", OrNull(slot.gpu_time_us)},
           {"turn", slot.turn},
           {"suspended", slot.suspended},
           {"suspensions", slot.suspensions},

@@ -142,6 +142,12 @@ constexpr SlotFamily kSlotFamilies[] = {
     {"rondo_slot_used_share", "gauge",
      "Share of the GPU's time that it had in the last second.",
      [](const SlotStats& s) { return Known(s.used_share); }},
+    {"rondo_slot_gpu_time_seconds_total", "counter",
+     "Time that it had the GPU, by the GPU's context-switch log.",
+     [](const SlotStats& s) -> std::optional<double> {
+       if (!s.gpu_time_us) return std::nullopt;
+       return *s.gpu_time_us / 1e6;
+     }},
     {"rondo_slot_suspensions_total", "counter",
      "Times that the slot was suspended.",
      [](const SlotStats& s) { return Known(s.suspensions); }},

@@ -127,6 +127,7 @@ void Arbiter::On(int64_t now_us, const Activity& event) {
     Tenant& tenant = tenants_.at(process->second.tenant);
     const int64_t busy = std::clamp<int64_t>(run.busy_us, 0, event.interval_us);
     tenant.used.Add(now_us, busy);
+    tenant.gpu_time_us += busy;
     if (observes) tenant.stays.used_us += busy;
     if (observes) tenant.stays.count += run.stays;
     if (was_fresh && tenant.spec.limit < 1)
@@ -311,6 +312,7 @@ TenantView Arbiter::View(TenantId id, int64_t now_us) {
   view.throttled = tenant.throttled;
   view.suspensions = tenant.suspensions;
   view.escapes = tenant.escapes;
+  if (LogFresh(now_us)) view.gpu_time_us = tenant.gpu_time_us;
   view.used_share = UsageKnown(now_us) ? UsedShare(now_us, tenant) : -1;
   for (const auto& [process_id, process] : processes_) {
     if (process.tenant != id || process.groups == 0) continue;

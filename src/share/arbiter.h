@@ -57,6 +57,7 @@ class Arbiter {
     TenantSpec spec;
     int groups = 0;  // of all its processes; 0 = not present
     UsageWindow used;
+    int64_t gpu_time_us = 0;
     Stays stays;  // of slices_observed_us_: used_us and count
     bool leaves_early = false;
     // The part of it that others had to wait for: their runs are no further

@@ -113,6 +113,7 @@ struct TenantView {
   uint64_t suspensions = 0;  // asked for, since it attached
   uint64_t escapes = 0;      // ran although its suspension was confirmed
   double used_share = 0;     // of the last second; -1: not known
+  int64_t gpu_time_us = -1;  // all of it, by the switch log; -1: not known
 };
 
 }  // namespace rondo::share

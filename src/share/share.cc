@@ -282,6 +282,7 @@ void ShareImpl::AuditGpu(const std::string& uuid) {
       uuid, {pids.begin(), pids.end()},
       [this, uuid, before = std::move(before)](
           const absl::StatusOr<std::map<uint32_t, uint64_t>>& bytes) {
+        LogDebug(uuid, ": audit");
         const auto gpu = gpus_.find(uuid);
         if (!bytes.ok() || gpu == gpus_.end()) return;
         // Those who went in the meantime hold nothing; they stay in the list

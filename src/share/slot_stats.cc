@@ -65,6 +65,7 @@ SlotStats MakeSlotStats(const SlotSpec& spec, const SlotServer& server,
   out.limit = spec.tenant.limit;
   if (view.present) out.slice_us = view.slice_us;
   if (view.used_share >= 0) out.used_share = view.used_share;
+  if (view.gpu_time_us >= 0) out.gpu_time_us = view.gpu_time_us;
   out.turn = view.turn;
   out.suspended = view.suspended;
   out.over_share = view.over_share;

@@ -46,10 +46,13 @@ struct SlotStats {
   double limit = 1;                  // of the GPU's time
   std::optional<uint32_t> slice_us;  // in force; empty: no channels yet
   std::optional<double> used_share;  // of the last second
-  bool turn = false;                 // it holds the exclusive turn
-  bool suspended = false;            // all of it, by the agent
-  bool over_share = false;           // latency class, served as standard
-  bool throttled = false;            // by its limit
+  // On the GPU since the slot is there, exactly, by the context-switch log. A
+  // context that nobody takes the GPU from stays on it, also with no work.
+  std::optional<uint64_t> gpu_time_us;
+  bool turn = false;        // it holds the exclusive turn
+  bool suspended = false;   // all of it, by the agent
+  bool over_share = false;  // latency class, served as standard
+  bool throttled = false;   // by its limit
   uint64_t suspensions = 0;
   // Times that it ran although its suspension was confirmed; seen in the
   // context-switch log only.
