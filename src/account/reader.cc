@@ -69,7 +69,9 @@ void Reader::Open() {
   AccountStats stats;
   std::vector<rm::Gpu> gpus;
   absl::StatusOr<std::unique_ptr<rm::Client>> client =
-      rm::Client::Open(system_, options_.dev_dir);
+      options_.unusable.empty()
+          ? rm::Client::Open(system_, options_.dev_dir)
+          : absl::FailedPreconditionError(options_.unusable);
   absl::Status opened = client.status();
   if (client.ok()) {
     client_ = *std::move(client);

@@ -40,6 +40,8 @@ class Reader {
     // Slow enough to cost nothing, fast enough that no ring fills.
     std::chrono::microseconds interval{250'000};
     std::chrono::milliseconds retry_open{10'000};
+    // Why the logs would tell too little to be read; empty: they are read.
+    std::string unusable;
     SwitchLog::Options log;
   };
 

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // One GPU's context-switch log, opened through the driver: who was on the GPU
-// and how long. Needs root (CAP_SYS_ADMIN): without it foreign records carry no
-// pid, and Open says PermissionDenied. One thread at a time. Errors as
-// rm::Client; the caller falls back to NVML's samples and says so.
+// and how long. Anybody may open it, but without CAP_SYS_ADMIN the records of
+// other users' processes carry no pid: those look like work of the driver's
+// own. One thread at a time. Errors as rm::Client; the caller falls back to
+// NVML's samples and says so.
 
 #ifndef RONDO_ACCOUNT_SWITCH_LOG_H_
 #define RONDO_ACCOUNT_SWITCH_LOG_H_

@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "agent/activity_feed.h"
 
+#include <linux/capability.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
 #include <chrono>
 #include <optional>
 #include <utility>
@@ -27,6 +31,20 @@ std::vector<share::PidActivity> ToRuns(const account::Report& report) {
   return runs;
 }
 
+bool HasSysAdmin() {
+  __user_cap_header_struct header{.version = _LINUX_CAPABILITY_VERSION_3,
+                                  .pid = 0};
+  __user_cap_data_struct data[_LINUX_CAPABILITY_U32S_3] = {};
+  return syscall(SYS_capget, &header, data) == 0 &&
+         (data[0].effective & CAP_TO_MASK(CAP_SYS_ADMIN)) != 0;
+}
+
+std::string Unusable(bool other_users) {
+  return other_users && !HasSysAdmin()
+             ? "without CAP_SYS_ADMIN it hides other users' processes"
+             : "";
+}
+
 }  // namespace
 
 ActivityFeed::ActivityFeed(EventLoop& loop, rm::System& system,
@@ -36,7 +54,9 @@ ActivityFeed::ActivityFeed(EventLoop& loop, rm::System& system,
       share_(share),
       open_nvml_(std::move(open_nvml)),
       reader_(system,
-              {.dev_dir = options.dev_dir, .retry_open = options.retry_log},
+              {.dev_dir = options.dev_dir,
+               .retry_open = options.retry_log,
+               .unusable = Unusable(options.other_users)},
               [this](const std::string& uuid, const account::Report& report) {
                 Post(uuid, report);
               }),

@@ -42,6 +42,10 @@ class ActivityFeed {
     // NVML makes a sample a second, or up to six.
     std::chrono::milliseconds sample_interval{250};
     std::chrono::milliseconds retry_log{10'000};
+    // Whether tenants may be processes of other users. Without CAP_SYS_ADMIN
+    // the log hides those, and who is hidden would be taken for idle: it is
+    // not read then.
+    bool other_users = false;
   };
 
   // Borrows all; they outlive it. share is called on the loop's thread only.

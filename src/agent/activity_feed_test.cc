@@ -3,6 +3,10 @@
 // NVML's samples made into reports, and when they are asked for.
 #include "agent/activity_feed.h"
 
+#include <linux/capability.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
 #include <thread>
 #include <vector>
 
@@ -134,7 +138,7 @@ class FakeShare : public share::Share {
 
 class ActivityFeedTest : public testing::Test {
  protected:
-  void StartFeed() {
+  void StartFeed(bool other_users = false) {
     feed_.emplace(
         loop_, driver_, share_,
         [this]() -> absl::StatusOr<std::shared_ptr<nvml::Backend>> {
@@ -142,7 +146,8 @@ class ActivityFeedTest : public testing::Test {
           return nvml_;
         },
         ActivityFeed::Options{.sample_interval = milliseconds(2),
-                              .retry_log = milliseconds(2)});
+                              .retry_log = milliseconds(2),
+                              .other_users = other_users});
   }
   // Runs the loop until the next reports are of this source only.
   bool Until(Source source) {
@@ -200,6 +205,22 @@ TEST_F(ActivityFeedTest, SamplesFromTheFailureUntilTheLogOpens) {
   SetLog(rm::kOk, rm::kOk);
   EXPECT_TRUE(Until(Source::kSwitchLog));
   EXPECT_EQ(opens_, 1) << "once";
+}
+
+TEST_F(ActivityFeedTest, ALogThatHidesTenantsIsNotRead) {
+  __user_cap_header_struct header{.version = _LINUX_CAPABILITY_VERSION_3,
+                                  .pid = 0};
+  __user_cap_data_struct before[_LINUX_CAPABILITY_U32S_3] = {};
+  ASSERT_EQ(syscall(SYS_capget, &header, before), 0);
+  __user_cap_data_struct less[] = {before[0], before[1]};
+  less[0].effective &= ~CAP_TO_MASK(CAP_SYS_ADMIN);
+  ASSERT_EQ(syscall(SYS_capset, &header, less), 0);
+  for (const bool other_users : {true, false}) {
+    StartFeed(other_users);
+    EXPECT_TRUE(Until(other_users ? Source::kSampling : Source::kSwitchLog));
+    feed_.reset();
+  }
+  ASSERT_EQ(syscall(SYS_capset, &header, before), 0);
 }
 
 TEST_F(ActivityFeedTest, WithoutADriverThereAreSamplesAllTheSame) {

@@ -100,7 +100,7 @@ absl::Status Sharing::Start() {
         if (nvml == nullptr) return absl::UnavailableError("NVML is not open");
         return nvml;
       },
-      ActivityFeed::Options{.dev_dir = options_.dev_dir});
+      ActivityFeed::Options{.dev_dir = options_.dev_dir, .other_users = true});
   StartPods();
   return absl::OkStatus();
 }
