@@ -7,7 +7,9 @@
 #include <algorithm>
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "base/clock.h"
 #include "base/file.h"
 #include "base/log.h"
 #include "base/status.h"
@@ -19,6 +21,7 @@ namespace {
 
 constexpr char kAnnotationReason[] = "RondoAnnotationInvalid";
 constexpr rlim_t kDescriptors = 65536;
+constexpr std::chrono::milliseconds kListInterval{1000};
 
 // How many slots can be kept: each is a descriptor, and so is each process that
 // talks to it; the device plugin must never run out of them. Raises the soft
@@ -53,7 +56,8 @@ Sharing::Sharing(EventLoop& loop, rm::System& system,
     : loop_(loop),
       system_(system),
       nvml_(std::move(nvml)),
-      options_(std::move(options)) {}
+      options_(std::move(options)),
+      foreign_(static_cast<uint32_t>(getpid()), ProcessName) {}
 
 Sharing::~Sharing() = default;
 
@@ -94,15 +98,43 @@ absl::Status Sharing::Start() {
       share_, share::Share::Create(
                   loop_, RealClock(), system_,
                   {.run_dir = options_.folder, .dev_dir = options_.dev_dir}));
+  const std::shared_ptr<nvml::Backend> nvml = nvml_();
   feed_ = std::make_unique<ActivityFeed>(
       loop_, system_, *share_,
-      [nvml = nvml_()]() -> absl::StatusOr<std::shared_ptr<nvml::Backend>> {
+      [nvml]() -> absl::StatusOr<std::shared_ptr<nvml::Backend>> {
         if (nvml == nullptr) return absl::UnavailableError("NVML is not open");
         return nvml;
       },
       ActivityFeed::Options{.dev_dir = options_.dev_dir, .other_users = true});
   StartPods();
+  StartForeign(nvml);
   return absl::OkStatus();
+}
+
+void Sharing::StartForeign(std::shared_ptr<nvml::Backend> nvml) {
+  if (nvml == nullptr) return;
+  foreign_watch_ = std::make_unique<Ticker>(
+      kListInterval, [this, nvml = std::move(nvml)] { ListProcesses(*nvml); });
+}
+
+void Sharing::ListProcesses(nvml::Backend& nvml) {
+  std::set<std::string> gpus;
+  {
+    const std::lock_guard lock(shared_gpus_mutex_);
+    gpus = shared_gpus_;
+  }
+  for (const std::string& uuid : gpus)
+    loop_.Post([this, alive = std::weak_ptr<bool>(alive_), uuid,
+                processes = nvml.ComputeProcesses(uuid)] {
+      if (alive.expired()) return;
+      if (!processes.ok()) return foreign_.Forget(uuid);
+      const account::AccountStats accounts = feed_->Snapshot();
+      const auto account = accounts.gpus.find(uuid);
+      foreign_.Update(
+          uuid, *processes, share_->Snapshot(),
+          account == accounts.gpus.end() ? nullptr : &account->second,
+          RealClock().Now());
+    });
 }
 
 void Sharing::StartPods() {
@@ -214,6 +246,7 @@ void Sharing::Configure() {
           " are kept, the others have no limit")));
     if (started.ok()) {
       status.Update(share_->Configure(plan_.config));
+      NoteGpus();
       Tell(plan_.problems);
     }
   }
@@ -230,11 +263,23 @@ void Sharing::Report(const absl::Status& status) {
     LogError("sharing: ", problem);
 }
 
+void Sharing::NoteGpus() {
+  std::set<std::string> gpus;
+  for (const share::SlotSpec& slot : plan_.config.slots)
+    // Of a MIG device's processes NVML tells no more than of the GPU's.
+    if (absl::StartsWith(slot.gpu_uuid, "GPU-")) gpus.insert(slot.gpu_uuid);
+  const std::lock_guard lock(shared_gpus_mutex_);
+  for (const std::string& uuid : shared_gpus_)
+    if (!gpus.contains(uuid)) foreign_.Forget(uuid);
+  shared_gpus_ = std::move(gpus);
+}
+
 void Sharing::Describe(metrics::NodeView& view) const {
   view.sharing.on = wanted_;
   view.sharing.problem = problem_;
   if (share_ == nullptr) return;
   view.sharing.stats = share_->Snapshot();
+  view.sharing.foreign = foreign_.View();
   metrics::PodsView& pods = view.sharing.pods;
   pods.holders_known = report_.holders.has_value();
   pods.holders_problem = report_.holders_problem;

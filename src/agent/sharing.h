@@ -21,15 +21,18 @@
 
 #include <functional>
 #include <memory>
+#include <mutex>
 #include <set>
 #include <string>
 #include <tuple>
 #include <vector>
 
 #include "agent/activity_feed.h"
+#include "agent/foreign_processes.h"
 #include "agent/pod_feed.h"
 #include "agent/slot_plan.h"
 #include "base/event_loop.h"
+#include "base/ticker.h"
 #include "config/plan.h"
 #include "deviceplugin/manager.h"
 #include "kube/event_writer.h"
@@ -75,8 +78,12 @@ class Sharing {
   absl::Status Install() const;
   absl::Status Start();
   void StartPods();
+  void StartForeign(std::shared_ptr<nvml::Backend> nvml);
+  // On the watch's thread.
+  void ListProcesses(nvml::Backend& nvml);
   void Configure();
   SlotPlan Plan() const;
+  void NoteGpus();
   void OnPods(const PodReport& report);
   // Puts what pods ask for in force where it differs.
   void FollowPods();
@@ -103,6 +110,11 @@ class Sharing {
   const std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
   std::unique_ptr<kube::EventWriter> events_;  // null: no API server
   std::unique_ptr<PodFeed> pod_feed_;          // null until there are slots
+
+  ForeignProcesses foreign_;
+  std::mutex shared_gpus_mutex_;
+  std::set<std::string> shared_gpus_;      // guarded by shared_gpus_mutex_
+  std::unique_ptr<Ticker> foreign_watch_;  // last: uses the above
 };
 
 }  // namespace rondo::agent

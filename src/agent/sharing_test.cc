@@ -63,6 +63,41 @@ TEST_F(PodTest, ALimitIsKeptAndShown) {
   EXPECT_EQ(modest->Number("memory_bytes"), 1024.0 * kMiB);
 }
 
+// A program without the library, beside one with it.
+TEST_F(PodTest, WhoUsesASharedGpuAndIsInNoSlotIsTold) {
+  Config("rondo: {memory: enforce, slotMemory: 2Gi, injection: env}\n");
+  StartAgent();
+  const demo::Grant grant = Admit("a");
+  const std::string uuid = grant.envs.at("NVIDIA_VISIBLE_DEVICES");
+  auto tenant = Run(grant, "--seconds 0 --memory 1024 --chunk 64");
+  sim::driver::Tenant foreign(TENANT, *node_, "--seconds 0 --memory 512", "",
+                              {"CUDA_VISIBLE_DEVICES=" + uuid});
+  const std::string line =
+      absl::StrCat("\nrondo_gpu_foreign_processes{uuid=\"", uuid, "\"} ");
+  const auto until = [&](const std::string& wanted) {
+    const MonotonicTime end = RealClock().Now() + std::chrono::seconds(20);
+    std::string text;
+    do text = Get("/metrics");
+    while (!absl::StrContains(text, wanted) && RealClock().Now() < end);
+    return text;
+  };
+  EXPECT_THAT(until(line + "1\n"),
+              HasSubstr(absl::StrCat("\nrondo_gpu_foreign_memory_bytes{uuid=\"",
+                                     uuid, "\"} ", (518 + 512) * kMiB, "\n")));
+  const json sharing = Sharing();
+  json processes;
+  for (const json& gpu : sharing["gpus"])
+    if (gpu["uuid"] == uuid) processes = gpu["foreignProcesses"];
+  ASSERT_EQ(processes.size(), 1u) << processes;
+  EXPECT_EQ(processes[0]["pid"], foreign.pid());
+  EXPECT_EQ(processes[0]["name"], "rondo-tenant");
+  const auto told = agent_->NextLineWith(
+      absl::StrCat(uuid, ": process ", foreign.pid(), " (rondo-tenant) uses"));
+  EXPECT_TRUE(told.ok()) << told.status();
+  foreign.Kill();
+  EXPECT_THAT(until(line + "0\n"), HasSubstr(line + "0\n"));
+}
+
 TEST_F(PodTest, AnAgentThatWasKilledFindsItsPodsAgain) {
   Config("rondo: {memory: enforce, slotMemory: 2Gi, injection: env}\n");
   StartAgent();

@@ -154,13 +154,28 @@ Json SlotJson(const share::SlotStats& slot, const PodsView& pods) {
           {"processes", std::move(processes)}};
 }
 
+// Null where it is not known who is nobody's.
+Json ForeignJson(const SharingView& sharing, const std::string& uuid) {
+  for (const ForeignView& gpu : sharing.foreign) {
+    if (gpu.gpu_uuid != uuid) continue;
+    Json processes = Json::array();
+    for (const ForeignProcess& process : gpu.processes)
+      processes.push_back({{"pid", process.pid},
+                           {"name", TextOrNull(process.name)},
+                           {"memoryBytes", OrNull(process.memory_bytes)}});
+    return processes;
+  }
+  return nullptr;
+}
+
 Json SharingJson(const SharingView& sharing) {
   Json gpus = Json::array();
   for (const share::GpuStats& gpu : sharing.stats.gpus)
     gpus.push_back({{"uuid", gpu.uuid},
                     {"canSuspend", gpu.suspender_ready},
                     {"suspendProblem", TextOrNull(gpu.suspender_problem)},
-                    {"activitySource", TextOrNull(gpu.activity_source)}});
+                    {"activitySource", TextOrNull(gpu.activity_source)},
+                    {"foreignProcesses", ForeignJson(sharing, gpu.uuid)}});
   Json slots = Json::array();
   for (const share::SlotStats& slot : sharing.stats.slots)
     slots.push_back(SlotJson(slot, sharing.pods));

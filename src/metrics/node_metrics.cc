@@ -215,6 +215,29 @@ void AddSharing(const SharingView& sharing, PrometheusText& out) {
   }
 }
 
+void AddForeign(const std::vector<ForeignView>& gpus, PrometheusText& out) {
+  out.Family("rondo_gpu_foreign_processes", "gauge",
+             "Processes that use a shared GPU and are attached to none of its "
+             "slots.");
+  for (const ForeignView& gpu : gpus)
+    out.Sample({{"uuid", gpu.gpu_uuid}},
+               static_cast<double>(gpu.processes.size()));
+  out.Family("rondo_gpu_foreign_memory_bytes", "gauge",
+             "Memory that those hold.");
+  for (const ForeignView& gpu : gpus) {
+    std::optional<uint64_t> sum = 0;
+    for (const ForeignProcess& process : gpu.processes)
+      sum = sum && process.memory_bytes
+                ? std::optional(*sum + *process.memory_bytes)
+                : std::nullopt;
+    if (sum) out.Sample({{"uuid", gpu.gpu_uuid}}, static_cast<double>(*sum));
+  }
+  out.Family("rondo_gpu_foreign_seconds_total", "counter",
+             "Time on the GPU that such processes had.");
+  for (const ForeignView& gpu : gpus)
+    if (gpu.gpu_seconds) out.Sample({{"uuid", gpu.gpu_uuid}}, *gpu.gpu_seconds);
+}
+
 void AddRpcs(const std::vector<ResourceStats>& resources, PrometheusText& out) {
   struct Method {
     const char* name;
@@ -257,6 +280,7 @@ std::string RenderPrometheus(const NodeView& node) {
   AddDevices(node.plugin.resources, out);
   AddRpcs(node.plugin.resources, out);
   AddSharing(node.sharing, out);
+  AddForeign(node.sharing.foreign, out);
   struct Counter {
     const char* name;
     const char* help;

@@ -69,6 +69,15 @@ NodeView ExampleNode() {
                                        .key = "rondo/weight",
                                        .value = "\xff",
                                        .message = "no"});
+  node.sharing.stats.gpus.push_back({.uuid = "GPU-a"});
+  node.sharing.stats.gpus.push_back({.uuid = "GPU-b"});
+  node.sharing.foreign.push_back(
+      {.gpu_uuid = "GPU-a",
+       .processes = {{.pid = 5, .name = "x", .memory_bytes = 100},
+                     {.pid = 6, .name = "", .memory_bytes = 200}},
+       .gpu_seconds = 2.5});
+  node.sharing.foreign.push_back(
+      {.gpu_uuid = "GPU-c", .processes = {{.pid = 7}}});
   node.gpus.push_back({.gpu = {.index = 0, .uuid = "GPU-a"}});
   return node;
 }
@@ -105,6 +114,10 @@ TEST(RenderPrometheus, ShowsTheWholeNode) {
         "rondo_slot_suspensions_total{slot=\"GPU-a::1\"} 4\n",
         "rondo_slot_suspension_escapes_total{slot=\"GPU-a::1\"} 2\n",
         "rondo_slot_refused_messages_total{slot=\"GPU-a::1\"} 6\n",
+        "rondo_gpu_foreign_processes{uuid=\"GPU-a\"} 2\n",
+        "rondo_gpu_foreign_memory_bytes{uuid=\"GPU-a\"} 300\n",
+        "rondo_gpu_foreign_seconds_total{uuid=\"GPU-a\"} 2.5\n",
+        "rondo_gpu_foreign_processes{uuid=\"GPU-c\"} 1\n",
         "rondo_slot_governed{slot=\"GPU-a::1\"} 0\n",
         "rondo_slot_processes{slot=\"GPU-a::1\"} 1\n",
         "rondo_rpc_duration_seconds_bucket{resource=\"nvidia.com/gpu\",method="
@@ -114,6 +127,9 @@ TEST(RenderPrometheus, ShowsTheWholeNode) {
     EXPECT_THAT(text, HasSubstr(line));
   EXPECT_THAT(text, Not(HasSubstr("rondo_slot_audit_difference_bytes{")))
       << "not known";
+  EXPECT_THAT(text, Not(HasSubstr("foreign_memory_bytes{uuid=\"GPU-c\"}")))
+      << "one of them is not known";
+  EXPECT_THAT(text, Not(HasSubstr("foreign_seconds_total{uuid=\"GPU-c\"}")));
 }
 
 TEST(RenderNodeJson, IsJsonWhateverTheNamesHold) {
@@ -137,6 +153,13 @@ TEST(RenderNodeJson, IsJsonWhateverTheNamesHold) {
   EXPECT_EQ(held["name"], "train");
   EXPECT_TRUE(held["uid"].is_null()) << "unknown";
   EXPECT_EQ(held["container"], "main");
+  const auto& foreign = json["sharing"]["gpus"][0]["foreignProcesses"];
+  ASSERT_EQ(foreign.size(), 2u);
+  EXPECT_EQ(foreign[0]["pid"], 5);
+  EXPECT_EQ(foreign[0]["name"], "x");
+  EXPECT_TRUE(foreign[1]["name"].is_null());
+  EXPECT_EQ(foreign[1]["memoryBytes"], 200);
+  EXPECT_TRUE(json["sharing"]["gpus"][1]["foreignProcesses"].is_null());
   const auto& pods = json["sharing"]["pods"];
   EXPECT_EQ(pods["holdersKnown"], true);
   EXPECT_EQ(pods["annotationSource"], "api-server");
