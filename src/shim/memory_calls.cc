@@ -231,6 +231,8 @@ int OnFree(Shim* shim, const Site& site) {
   Guard guard(shim);
   shim->objects.RemoveTree(site.call.client, site.call.handle, serial,
                            [&](const Object& o) { Gone(shim, o); });
+  // What was exported is often freed after its descriptor was closed.
+  shim->account.Reap();
   return result;
 }
 

@@ -155,6 +155,7 @@ TEST_F(ShimMemory, ExportedMemoryStaysChargedWhileItsDescriptorIsOpen) {
   EXPECT_THAT(tenant.Do(Alloc(1001, 5 * kGiB)), HasSubstr(kDenied))
       << "the imported handle holds it";
   EXPECT_EQ(tenant.Do("free 1002"), "0");
+  EXPECT_TRUE(agent.Wait(Uses(0))) << "told at once";
   EXPECT_EQ(tenant.Do(Alloc(1001, 5 * kGiB)), "0 5368709120");
 }
 

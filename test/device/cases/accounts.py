@@ -6,7 +6,7 @@ import re
 import shutil
 import time
 
-from lab import MIB, Skipped, check, compare, note, program, rondo, slot_of, status, stock
+from lab import MIB, Skipped, check, compare, note, program, rondo, slot_of, status, stock, wait_for
 
 LIMITS = {"B14": "2Gi", "C15": None}
 
@@ -94,7 +94,15 @@ def handover(name="memory.handover", words=()):
         context = start // 2
         kept_mib = (kept["memoryUsedBytes"] - context) / MIB if kept else -1
         apart = compare(kept) if kept else None
-        step(f"release {second}")
+        p.send(f"release {second}")
+        p.line(30)
+
+        def gone():
+            slot = slot_of(status(), p)
+            return slot if slot and slot["memoryUsedBytes"] - context < 16 * MIB else None
+
+        wait_for("the release", gone, 1.5)
+        step("")
         freed = slot_of(status(), p)
         freed_mib = (freed["memoryUsedBytes"] - context) / MIB if freed else -1
         p.no_more()
