@@ -10,6 +10,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <cstdlib>
 #include <filesystem>
 #include <string>
 #include <system_error>
@@ -33,6 +34,9 @@ class DemoTest : public testing::Test {
     output_.Reset(fds[0]);
     const UniqueFd theirs(fds[1]);
     environment.push_back(absl::StrCat("TMPDIR=", dir_.path()));
+    for (const char* options : {"ASAN_OPTIONS", "LSAN_OPTIONS"})
+      if (const char* value = getenv(options))
+        environment.push_back(absl::StrCat(options, "=", value));
     std::vector<char*> variables;
     for (std::string& variable : environment)
       variables.push_back(variable.data());
