@@ -16,6 +16,7 @@
 #include <map>
 #include <vector>
 
+#include "base/clock.h"
 #include "rm/control.h"
 
 namespace rondo::account {
@@ -29,6 +30,9 @@ struct Report {
     uint64_t stays = 0;    // times that it came onto the GPU
   };
   uint64_t interval_ns = 0;
+  // The interval's end by RealClock(). Filled in by SwitchLog, which reads both
+  // clocks together: what comes after may wait for the driver.
+  MonotonicTime ended{};
   std::vector<Process> processes;  // those that ran, by pid
   uint64_t other_ns = 0;           // time of work that is no process's
   uint64_t odd_records = 0;        // set aside

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "account/ring.h"
+#include "base/clock.h"
 #include "base/status.h"
 #include "rm/abi.h"
 #include "rm/control.h"
@@ -94,6 +95,7 @@ absl::StatusOr<Report> SwitchLog::Drain() {
   RONDO_RETURN_IF_ERROR(
       client_.Control(buffer_, rm::kCtrlEventFlush, nullptr, 0));
   const uint64_t now_ns = options_.wall_clock();
+  const MonotonicTime now = RealClock().Now();
   const RingRead read =
       ReadRing(static_cast<const volatile rm::EventHeader*>(header_->address()),
                static_cast<const volatile rm::SwitchRecord*>(ring_->address()),
@@ -111,7 +113,9 @@ absl::StatusOr<Report> SwitchLog::Drain() {
                                           &update, sizeof(update)));
     get_ = read.next_get;
   }
-  return decoder_.Take(now_ns);
+  Report report = decoder_.Take(now_ns);
+  report.ended = now;
+  return report;
 }
 
 }  // namespace rondo::account

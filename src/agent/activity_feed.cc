@@ -134,7 +134,7 @@ void ActivityFeed::Post(const std::string& uuid,
   const auto interval = std::chrono::duration_cast<std::chrono::microseconds>(
       std::chrono::nanoseconds(report.interval_ns));
   loop_.Post([this, alive = alive_, uuid, runs = ToRuns(report), interval,
-              ended = RealClock().Now()] {
+              ended = report.ended] {
     if (*alive)
       share_.OnActivity(uuid, share::Activity::Source::kSwitchLog, ended,
                         interval, runs);

@@ -114,6 +114,7 @@ void Arbiter::On(int64_t now_us, const Activity& event) {
   if (event.source == Activity::Source::kSampling)
     return OnSampled(now_us, event);
   usage_at_us_ = log_at_us_ = now_us;
+  log_age_us_ = event.age_us;
   if (std::exchange(sampled_, false))
     for (auto& [id, tenant] : tenants_)
       tenant.sampled_share = 0, tenant.sampled_unused_us = 0;

@@ -138,6 +138,7 @@ class Arbiter {
   std::map<ProcessId, Process> processes_;
 
   int64_t log_at_us_ = INT64_MIN / 2;    // last Activity of the switch log
+  int64_t log_age_us_ = 0;               // how old it was then
   int64_t usage_at_us_ = INT64_MIN / 2;  // last Activity of any source
   bool sampled_ = false;                 // that one was NVML's
   // For those that use all of their slices, beside some that do not.

@@ -15,6 +15,8 @@ constexpr uint32_t kBlindLatencySliceUs = 4'000;
 constexpr uint32_t kBlindTurnSliceUs = 1'000;
 // A gap is the end of a request, not a pause between two kernels of it.
 constexpr int64_t kGapLeastUs = 200;
+// Older news tell nothing of now: a request may have come since.
+constexpr int64_t kNewsUs = 500;
 // Left the GPU just now: the whole think time lies ahead. Or long asleep.
 constexpr int64_t kGapFreshUs = 3'000;
 constexpr int64_t kGapAsleepUs = 50'000;
@@ -193,7 +195,7 @@ bool Arbiter::InGap(int64_t now_us) const {
   if (!LogFresh(now_us)) return true;  // not known: at once
   const int64_t waited_us = now_us - turn_end_us_;
   if (waited_us >= options_.gap_wait_us) return true;
-  if (log_at_us_ != now_us) return false;  // only on news
+  if (log_at_us_ != now_us || log_age_us_ > kNewsUs) return false;
   for (const auto& [id, process] : processes_) {
     const auto tenant = tenants_.find(process.tenant);
     if (process.groups == 0 || !Served(tenant->second)) continue;
