@@ -82,9 +82,9 @@ func restricted(name string) *corev1.Pod {
 	return podOfTenant(name, container)
 }
 
-// Either way of injection, whatever the container may do.
+// Each way of injection, whatever the container may do.
 func TestInjection(t *testing.T) {
-	for _, injection := range []string{"env", "file"} {
+	for _, injection := range []string{"env", "file", "cdi"} {
 		t.Run(injection, func(t *testing.T) {
 			govern(t, limited+", injection: "+injection)
 			pods := createAll(t, restricted("restricted"), tenantPod("plain"))
