@@ -41,8 +41,8 @@ bool Ledger::Put(ProcessId process, MemoryKind kind, uint64_t handle,
     if (held && (entry->second.kind != kind || entry->second.loan))
       return false;
     if (held) before = entry->second.bytes;
-    if (!held && known->second.held.size() >= kMaxReservations) return false;
   }
+  if (!held && usage_.reservations >= kMaxReservations) return false;
   const bool counts = kind == MemoryKind::kDevice || policy_.count_managed;
   // A shrinking resize is never denied, even above a limit that was lowered.
   if (check_limit && policy_.enforce && policy_.limit_bytes && counts &&
@@ -103,8 +103,8 @@ bool Ledger::Borrow(ProcessId process, uint64_t handle, uint64_t bytes,
                     uint32_t tag) {
   if (bytes == 0 && tag != 0) bytes = shared_->bytes(tag);
   if (bytes == 0 || Absurd(bytes)) return false;
+  if (usage_.reservations >= kMaxReservations) return false;
   Account& account = accounts_[process];
-  if (account.held.size() >= kMaxReservations) return false;
   const auto [entry, added] = account.held.try_emplace(handle);
   if (!added) return false;
   Reservation& loan = entry->second;

@@ -54,8 +54,9 @@ struct MemoryUsage {
 
 class Ledger {
  public:
-  // More reservations than this by one process are denied: a hostile one must
-  // not eat the agent's memory (real programs hold some thousands).
+  // More reservations than this by all processes together are denied: a
+  // hostile tenant must not eat the agent's memory (real programs hold some
+  // thousands; all of a big GPU in pieces of 2 MiB is 150 000).
   static constexpr size_t kMaxReservations = 1 << 18;
 
   // shared: for all ledgers whose slots may lend each other memory; outlives

@@ -109,12 +109,17 @@ TEST(Ledger, UnknownReleasesAreCountedAndChangeNothing) {
   EXPECT_EQ(ledger.charged_bytes(), 50u);
 }
 
-TEST(Ledger, OneProcessCannotHoldEndlessHandles) {
+TEST(Ledger, ItsProcessesTogetherCannotHoldEndlessHandles) {
   Ledger ledger({});
   for (uint64_t i = 0; i < Ledger::kMaxReservations; ++i)
-    ASSERT_TRUE(ledger.Reserve(1, kDevice, i, 0));
+    ASSERT_TRUE(ledger.Reserve(i % 3, kDevice, i, 1));
   EXPECT_FALSE(ledger.Reserve(1, kDevice, Ledger::kMaxReservations, 0));
-  EXPECT_TRUE(ledger.Reserve(2, kDevice, 0, 1));
+  EXPECT_FALSE(ledger.Replay(4, kDevice, 0, 1));
+  EXPECT_FALSE(ledger.Borrow(4, 0, 1, 77));
+  EXPECT_TRUE(ledger.Reserve(0, kDevice, 0, 2)) << "held already";
+  EXPECT_TRUE(ledger.Release(0, 0));
+  EXPECT_TRUE(ledger.Borrow(4, 0, 1, 77));
+  EXPECT_FALSE(ledger.Reserve(1, kDevice, Ledger::kMaxReservations, 0));
 }
 
 // The naive model: a flat list of what is held, sums taken anew each time.
