@@ -22,6 +22,9 @@ constexpr int64_t kLeastDwellUs = 250'000;
 constexpr double kOverMargin = 0.02;
 constexpr double kOverFactor = 1.1;
 constexpr double kBelowFactor = 0.9;
+// A limit near 0 has a budget of nothing, and waits for years, which is more
+// than a clock's number holds. What is missed within the least is paid back.
+constexpr double kLeastBudgetWakeUs = 1'000, kLongestBudgetWakeUs = 3600e6;
 // Samples are coarse, and a tenant's own second may lie across two of them.
 constexpr double kSampledOverMargin = 0.15;
 constexpr double kSampledOverFactor = 1.3;
@@ -264,8 +267,10 @@ void Arbiter::UpdateThrottle(int64_t now_us, Tenant& tenant,
   const double until_change = tenant.throttled
                                   ? (enough - tenant.budget_us) / limit
                                   : tenant.budget_us / (1 - limit);
-  decision->wake_us = std::min(decision->wake_us,
-                               now_us + static_cast<int64_t>(until_change) + 1);
+  decision->wake_us = std::min(
+      decision->wake_us,
+      now_us + static_cast<int64_t>(std::clamp(until_change, kLeastBudgetWakeUs,
+                                               kLongestBudgetWakeUs)));
 }
 
 void Arbiter::UpdateShare(int64_t now_us, TenantId id, Tenant& tenant) {

@@ -215,6 +215,32 @@ TEST(ArbiterSim, ALimitCountsFromWhenItComes) {
   }
 }
 
+// Whoever writes a pod may write any limit above 0.
+TEST(ArbiterSim, ALimitNearNothingIsNoWorkForTheArbiter) {
+  for (const double limit : {5e-324, 1e-300, 1e-13, 1e-9, 1e-4}) {
+    for (const Load load : {kBusy, kIdle}) {
+      Arbiter arbiter({});
+      int64_t now_us = kSecond;
+      arbiter.Step(now_us, TenantSet{1, {kStandard, 1, limit}});
+      arbiter.Step(now_us, ProcessAttached{1, 1});
+      arbiter.Step(now_us, ProcessGroups{1, 1});
+      // The log is read, and then it is not.
+      for (int i = 0; i < 100; ++i) {
+        now_us += 2'000;
+        Activity activity{.interval_us = 2'000};
+        activity.runs.push_back(
+            {.process = 1, .busy_us = load.starts_us == 0 ? 2'000 : 0});
+        arbiter.Step(now_us, activity);
+        const Decision decision = arbiter.Step(now_us, Tick{});
+        EXPECT_GE(decision.wake_us, now_us + 1'000) << limit;
+      }
+      now_us += 10 * kSecond;
+      arbiter.Step(now_us, Tick{});
+      EXPECT_GT(arbiter.Step(now_us, Tick{}).wake_us, now_us) << limit;
+    }
+  }
+}
+
 TEST(ArbiterSim, ALimitIsNoWeight) {
   Sim sim;
   sim.Add(1, {kStandard, 1, 0.5}, kBusy);
