@@ -35,7 +35,7 @@ struct RunOptions {
   std::string memory, cls = "standard", run_dir;
   double weight = 1, limit = 1;
   int gpu = 0;
-  bool status = false;
+  bool has_memory = false, status = false;
   std::vector<std::string> words;
 };
 
@@ -58,12 +58,22 @@ absl::StatusOr<std::string> RunDir(const std::string& given) {
   if (!S_ISDIR(st.st_mode) || st.st_uid != getuid())
     return absl::PermissionDeniedError(
         absl::StrCat(dir, " is not a folder of yours; give another --run-dir"));
+  // The program may go to another folder and start others from there.
+  const std::unique_ptr<char, decltype(&free)> absolute(
+      realpath(dir.c_str(), nullptr), free);
+  if (absolute == nullptr) return ErrnoStatus(dir);
+  dir = absolute.get();
+  if (dir.find_first_of(" :") != std::string::npos)
+    return absl::InvalidArgumentError(
+        absl::StrCat("\"", dir,
+                     "\" has a space or a colon, which LD_PRELOAD cannot name; "
+                     "give another --run-dir"));
   return dir;
 }
 
 absl::StatusOr<Request> MakeRequest(const RunOptions& options) {
   Request request;
-  if (!options.memory.empty()) {
+  if (options.has_memory) {
     const auto bytes = config::ParseQuantity(options.memory);
     if (!bytes.ok() || *bytes < config::kLeastSlotMemory)
       return absl::InvalidArgumentError(absl::StrCat(
@@ -160,6 +170,8 @@ int RunCommand(int argc, char** argv) {
   } catch (const CLI::ParseError& error) {
     return app.exit(error) == 0 ? kExitOk : kExitUsage;
   }
+  // Empty, as of a variable that is not set, is no amount.
+  options.has_memory = app.count("--memory") > 0;
   if (options.words.empty() != options.status) {
     std::cerr << "rondo run: "
               << (options.status ? "--status takes no CMD" : "CMD is required")

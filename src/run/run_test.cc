@@ -102,6 +102,14 @@ TEST_F(RunTest, PassesSignalsOn) {
             5);
 }
 
+TEST_F(RunTest, ARelativeFolderHoldsWhereverTheProgramGoes) {
+  const Outcome outcome = Shell(absl::StrCat(
+      "cd ", dir_.path(), " && ", RONDO, " sim --profile H200 -- ", RONDO,
+      " run --run-dir run --memory 1Gi -- sh -c 'cd / && exec ", TENANT,
+      " --memory 2048 --seconds 0.1 --turns 1000'"));
+  EXPECT_THAT(outcome.text, HasSubstr("\"total_bytes\": 1073741824"));
+}
+
 TEST_F(RunTest, SaysWhatIsWrong) {
   struct Row {
     std::string options, text;
@@ -110,6 +118,7 @@ TEST_F(RunTest, SaysWhatIsWrong) {
       {"--class fast -- true", "none of latency, standard, batch"},
       {"--memory lots -- true", "`lots` is not a quantity; write 8Gi"},
       {"--memory 8 -- true", "8 is too small for a CUDA program; write 8Gi"},
+      {"--memory '' -- true", "`` is not a quantity; write 8Gi"},
       {"--weight 0 -- true", "--weight"},
       {"--limit 1.5 -- true", "--limit"},
       {"--gpu 3 -- true", "no GPU 3: this machine has 1"}};
@@ -118,6 +127,11 @@ TEST_F(RunTest, SaysWhatIsWrong) {
     EXPECT_EQ(outcome.code, 2) << row.options;
     EXPECT_THAT(outcome.text, HasSubstr(row.text));
   }
+  // The program would run without its limit.
+  const Outcome unloadable = Shell(absl::StrCat(
+      RONDO, " run --run-dir '", dir_.path(), "/a b' -- echo it ran"));
+  EXPECT_EQ(unloadable.code, 2);
+  EXPECT_THAT(unloadable.text, HasSubstr("has a space or a colon"));
   // A folder without an arbiter that has found one.
   const Outcome no_driver =
       Shell(absl::StrCat("env -u LD_LIBRARY_PATH ", RONDO, " run --run-dir ",
