@@ -25,8 +25,12 @@ absl::StatusOr<UniqueFd> ListenSeqpacket(const std::string& path) {
   return ListenUnix(path, SOCK_SEQPACKET, 0666);
 }
 
-Connection::Connection(EventLoop& loop, UniqueFd fd, Callbacks callbacks)
-    : loop_(loop), fd_(std::move(fd)), callbacks_(std::move(callbacks)) {
+Connection::Connection(EventLoop& loop, UniqueFd fd, Callbacks callbacks,
+                       Worked worked)
+    : loop_(loop),
+      fd_(std::move(fd)),
+      callbacks_(std::move(callbacks)),
+      worked_(std::move(worked)) {
   SetReading(true);
 }
 
@@ -61,14 +65,24 @@ void Connection::Close() {
 
 void Connection::Read() {
   char buffer[wire::kMaxMessage];
-  for (int i = 0; i < kMessagesATurn && reading_; ++i) {
+  for (int i = 0; i < kMessagesATurn && reading_ && *worked_ < kWorkATurn;
+       ++i) {
     const ssize_t n = recv(fd_.get(), buffer, sizeof(buffer), MSG_DONTWAIT);
     if (n < 0 && errno == EINTR) continue;
     if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) return;
     // An empty datagram looks like the end, and nobody sends one.
     if (n <= 0) return Close();
-    callbacks_.on_message(buffer, static_cast<size_t>(n));
+    Work(buffer, static_cast<size_t>(n));
   }
+}
+
+void Connection::Work(const void* data, size_t size) {
+  const MonotonicTime start = RealClock().Now();
+  callbacks_.on_message(data, size);
+  *worked_ += RealClock().Now() - start;
+  // Posted tasks run between two turns.
+  if (*worked_ >= kWorkATurn)
+    loop_.Post([worked = worked_] { *worked = MonotonicTime(0); });
 }
 
 int Connection::TrySend(const void* data, size_t size) {

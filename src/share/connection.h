@@ -3,7 +3,7 @@
 // One shim's connection as a transport: datagrams in, messages out, never
 // waiting for the other side. The other side may be stopped, slow or hostile:
 //  - reading is bounded a turn of the loop, so that a flood takes its share and
-//    no more;
+//    no more, and one by many connections neither;
 //  - what cannot be sent now waits here. Of slices and policies only the newest
 //    is kept; while an answer waits, nothing more is read, so that a peer that
 //    asks and does not listen stops itself.
@@ -14,6 +14,7 @@
 #ifndef RONDO_SHARE_CONNECTION_H_
 #define RONDO_SHARE_CONNECTION_H_
 
+#include <chrono>
 #include <cstddef>
 #include <deque>
 #include <functional>
@@ -22,6 +23,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "base/clock.h"
 #include "base/event_loop.h"
 #include "base/unique_fd.h"
 #include "wire/codec.h"
@@ -42,9 +44,13 @@ class Connection {
   };
 
   static constexpr int kMessagesATurn = 64;
+  // By all connections that share a Worked: who has a thousand of them, all
+  // with something dear to say, gets no more of the loop than who has few.
+  static constexpr MonotonicTime kWorkATurn = std::chrono::milliseconds(1);
+  using Worked = std::shared_ptr<MonotonicTime>;
 
   // fd must be non-blocking. Starts reading at once.
-  Connection(EventLoop& loop, UniqueFd fd, Callbacks callbacks);
+  Connection(EventLoop& loop, UniqueFd fd, Callbacks callbacks, Worked worked);
   ~Connection();
   Connection(const Connection&) = delete;
   Connection& operator=(const Connection&) = delete;
@@ -68,12 +74,14 @@ class Connection {
   // 1 sent, 0 not now, -1 the peer is gone.
   int TrySend(const void* data, size_t size);
   void Read();
+  void Work(const void* data, size_t size);
   void Retry();
   void SetReading(bool on);
 
   EventLoop& loop_;
   UniqueFd fd_;
   Callbacks callbacks_;
+  const Worked worked_;
   const std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
   std::deque<Waiting> waiting_;
   EventLoop::TimerId retry_timer_ = 0;

@@ -56,6 +56,7 @@ struct SlotServer::Slot {
   std::array<uint64_t, wire::kMaxCounters> gone_counters{};
   uint64_t refused_messages = 0;
   size_t connections = 0;
+  Connection::Worked worked = std::make_shared<MonotonicTime>(0);
   EventLoop::TimerId accept_timer = 0;
 };
 
@@ -169,7 +170,8 @@ void SlotServer::Accept(const std::string& name) {
             .on_message = [this, p = peer.get()](
                               const void* data,
                               size_t n) { OnMessage(*p, data, n); },
-            .on_closed = [this, id] { Drop(id); }});
+            .on_closed = [this, id] { Drop(id); }},
+        slot.worked);
     peers_[id] = std::move(peer);
   }
 }

@@ -24,12 +24,15 @@ class Seen : public SlotServer::Observer {
   void OnAttached(ProcessId p) override { attached.push_back(p); }
   void OnChannels(ProcessId) override { ++channels; }
   void OnApplied(ProcessId, const wire::Applied& a) override {
+    const MonotonicTime until = RealClock().Now() + applied_takes;
+    while (RealClock().Now() < until) continue;
     applied.push_back(a);
   }
   void OnDetached(ProcessId p) override { detached.push_back(p); }
 
   std::vector<ProcessId> attached, detached;
   std::vector<wire::Applied> applied;
+  MonotonicTime applied_takes{};
   int channels = 0;
 };
 
@@ -189,6 +192,23 @@ TEST_F(SlotServerTest, AFloodByOneDoesNotKeepOthersWaiting) {
   EXPECT_TRUE(calm->Reserve(100, 200));
   flood->Close();
   EXPECT_TRUE(RunUntil(loop_, [&] { return seen_.detached.size() == 1; }));
+}
+
+TEST_F(SlotServerTest, AFloodByManyOfOneSlotDoesNotKeepOthersWaiting) {
+  const auto calm = Attach(1);
+  std::vector<std::unique_ptr<TestShim>> flood;
+  const auto applied = wire::Make<wire::Applied>(0);
+  for (int i = 0; i < 40; ++i) flood.push_back(Attach(0));
+  size_t sent = 0;
+  for (const auto& shim : flood)
+    while (send(shim->fd(), &applied, sizeof(applied),
+                MSG_DONTWAIT | MSG_NOSIGNAL) > 0)
+      ++sent;
+  seen_.applied_takes = std::chrono::microseconds(300);
+  ASSERT_TRUE(calm->View());
+  EXPECT_LT(seen_.applied.size(), 100u) << "of " << sent;
+  seen_.applied_takes = {};
+  EXPECT_TRUE(RunUntil(loop_, [&] { return seen_.applied.size() == sent; }));
 }
 
 TEST_F(SlotServerTest, APeerThatDoesNotReadIsToldOnlyTheNewest) {
