@@ -194,6 +194,10 @@ int RunArbiterCommand(int argc, char** argv) {
   // this process.
   if (const pid_t pid = fork(); pid != 0) _exit(pid < 0 ? kExitFailure : 0);
   setsid();
+  // rondo run, which started this, holds them back for itself.
+  sigset_t none;
+  sigemptyset(&none);
+  sigprocmask(SIG_SETMASK, &none, nullptr);
   if (const char* name = getenv("RONDO_LOG_LEVEL"))
     SetLogLevel(ParseLogLevel(name).value_or(LogLevel::kInfo));
   EventLoop loop;

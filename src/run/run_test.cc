@@ -110,6 +110,14 @@ TEST_F(RunTest, ARelativeFolderHoldsWhereverTheProgramGoes) {
   EXPECT_THAT(outcome.text, HasSubstr("\"total_bytes\": 1073741824"));
 }
 
+TEST_F(RunTest, TheArbiterCanBeEndedBySignals) {
+  const Outcome outcome = Run(absl::StrCat(
+      "-- sh -c 'pid=$(", RONDO, " run --run-dir ", dir_.path(),
+      "/run --status | grep -o \"arbiterPid.:[0-9]*\" | cut -d: -f2); "
+      "grep SigBlk /proc/$pid/status'"));
+  EXPECT_EQ(outcome.text, "SigBlk:\t0000000000000000\n");
+}
+
 TEST_F(RunTest, SaysWhatIsWrong) {
   struct Row {
     std::string options, text;
