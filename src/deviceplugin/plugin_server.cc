@@ -13,6 +13,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "base/log.h"
+#include "deviceplugin/callback_queue.h"
 #include "proto/deviceplugin/v1beta1.grpc.pb.h"
 
 namespace rondo::deviceplugin {
@@ -74,6 +75,7 @@ class PluginServer::Service : public Callbacks {
  public:
   Service(Snapshot snapshot, std::function<void(int)> on_streams)
       : snapshot_(std::move(snapshot)), on_streams_(std::move(on_streams)) {
+    KeepCallbackQueue();
     grpc::ServerBuilder builder;
     builder.RegisterService(this);
     // kubelet asks for a preference with all free ids in one message.

@@ -11,6 +11,7 @@
 
 #include "base/file.h"
 #include "base/unix_socket.h"
+#include "deviceplugin/callback_queue.h"
 #include "proto/deviceplugin/v1beta1.grpc.pb.h"
 
 namespace rondo::deviceplugin {
@@ -44,6 +45,7 @@ RegisterCall::RegisterCall(const std::string& kubelet_socket,
     done(connection.status());
     return;
   }
+  KeepCallbackQueue();
   state_->channel =
       grpc::CreateInsecureChannelFromFd("kubelet", connection->Release());
   state_->stub = v1beta1::Registration::NewStub(state_->channel);
