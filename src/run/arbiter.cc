@@ -6,6 +6,7 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <set>
 #include <utility>
@@ -70,6 +71,7 @@ Arbiter::Arbiter(EventLoop& loop, Options options, UniqueFd lock,
 
 Arbiter::~Arbiter() {
   loop_.CancelTimer(linger_);
+  loop_.CancelTimer(left_timer_);
   loop_.Unwatch(listener_.get());
   for (auto& [fd, client] : clients_) loop_.Unwatch(fd);
   unlink(ControlSocket(options_.run_dir).c_str());
@@ -109,12 +111,32 @@ void Arbiter::OnPacket(int fd) {
 
 void Arbiter::Drop(int fd) {
   loop_.Unwatch(fd);
-  const bool held_a_slot = !clients_[fd].slot.empty();
+  const Client client = std::move(clients_[fd]);
   clients_.erase(fd);
-  if (!held_a_slot) return StopWhenUnused();
-  if (absl::Status status = Configure(); !status.ok())
-    LogError("arbiter: ", status.message());
-  StopWhenUnused();
+  if (client.slot.empty()) return StopWhenUnused();
+  // Its processes' connections end in this turn of the loop, if they do.
+  left_.push_back(client.spec);
+  loop_.CancelTimer(left_timer_);
+  left_timer_ = loop_.RunAfter(MonotonicTime(0), [this] { LookAtLeft(); });
+}
+
+bool Arbiter::InUse(const std::string& slot) {
+  const share::ShareStats stats = share_->Snapshot();
+  return std::any_of(
+      stats.slots.begin(), stats.slots.end(),
+      [&](const auto& s) { return s.slot == slot && !s.processes.empty(); });
+}
+
+void Arbiter::LookAtLeft() {
+  const size_t gone = std::erase_if(
+      left_, [this](const auto& spec) { return !InUse(spec.id()); });
+  if (gone > 0)
+    if (absl::Status status = Configure(); !status.ok())
+      LogError("arbiter: ", status.message());
+  if (!left_.empty())
+    left_timer_ = loop_.RunAfter(options_.look, [this] { LookAtLeft(); });
+  else
+    StopWhenUnused();
 }
 
 absl::StatusOr<std::string> Arbiter::Grant(Client& client,
@@ -127,8 +149,11 @@ absl::StatusOr<std::string> Arbiter::Grant(Client& client,
   if (request.slot.empty()) {
     RONDO_ASSIGN_OR_RETURN(uuid, gpus_.Uuid(request.gpu));
   }
+  std::erase_if(left_,
+                [&](const auto& spec) { return spec.id() == request.slot; });
   std::set<std::string> taken;
   for (const auto& [fd, other] : clients_) taken.insert(other.slot);
+  for (const share::SlotSpec& spec : left_) taken.insert(spec.id());
   share::SlotSpec spec{.gpu_uuid = uuid,
                        .limit_bytes = request.memory_bytes,
                        .memory = request.memory_bytes
@@ -153,12 +178,13 @@ absl::Status Arbiter::Configure() {
   share::ShareConfig config;
   for (const auto& [fd, client] : clients_)
     if (!client.slot.empty()) config.slots.push_back(client.spec);
+  config.slots.insert(config.slots.end(), left_.begin(), left_.end());
   return share_->Configure(config);
 }
 
 void Arbiter::StopWhenUnused() {
   loop_.CancelTimer(linger_);
-  if (clients_.empty())
+  if (clients_.empty() && left_.empty())
     linger_ = loop_.RunAfter(options_.linger, [this] { loop_.Stop(); });
 }
 

@@ -33,6 +33,8 @@ class Arbiter {
     std::string run_dir;
     // How long it stays after the last client.
     std::chrono::milliseconds linger{5000};
+    // How often a slot without a run is asked for its processes.
+    std::chrono::milliseconds look{1000};
   };
 
   static absl::StatusOr<std::unique_ptr<Arbiter>> Create(EventLoop& loop,
@@ -52,6 +54,8 @@ class Arbiter {
   void OnConnection();
   void OnPacket(int fd);
   void Drop(int fd);
+  bool InUse(const std::string& slot);
+  void LookAtLeft();
   absl::StatusOr<std::string> Grant(Client& client, const Request& request);
   absl::Status Configure();
   void StopWhenUnused();
@@ -63,6 +67,10 @@ class Arbiter {
   std::unique_ptr<share::Share> share_;
   std::unique_ptr<agent::ActivityFeed> feed_;
   std::map<int, Client> clients_;
+  // Slots whose run ended while processes that it started are there still, as
+  // daemons are. They keep their limit, and nobody else is charged with them.
+  std::vector<share::SlotSpec> left_;
+  EventLoop::TimerId left_timer_ = 0;
   Gpus gpus_;
   EventLoop::TimerId linger_ = 0;
 };

@@ -110,6 +110,26 @@ TEST_F(RunTest, ARelativeFolderHoldsWhereverTheProgramGoes) {
   EXPECT_THAT(outcome.text, HasSubstr("\"total_bytes\": 1073741824"));
 }
 
+TEST_F(RunTest, ADaemonKeepsTheSlotOfTheRunThatStartedIt) {
+  // The outer run starts it, by an inner one that ends before it does.
+  const std::string run =
+      absl::StrCat(RONDO, " run --run-dir ", dir_.path(), "/run ");
+  ASSERT_TRUE(
+      WriteFileAtomically(
+          dir_.path() + "/outer",
+          absl::StrCat("cd ", dir_.path(),
+                       "; mkfifo in out; exec 5<>in 6<>out\n", run,
+                       "--memory 2Gi -- sh -c 'setsid ", TENANT,
+                       " --memory 512 --seconds 0.1 --turns 1000 --wait "
+                       "<in >out 2>err & head -n1 out >ready'\n",
+                       run, "-- printenv RONDO_SLOTS\n", run,
+                       "--status\necho >&5; read -r report <&6\n"))
+          .ok());
+  const Outcome outcome = Run(absl::StrCat("-- sh ", dir_.path(), "/outer"));
+  EXPECT_THAT(outcome.text, HasSubstr("::2\n")) << "0 is the outer's";
+  EXPECT_THAT(outcome.text, HasSubstr("\"memoryLimitBytes\":2147483648"));
+}
+
 TEST_F(RunTest, TheArbiterCanBeEndedBySignals) {
   const Outcome outcome = Run(absl::StrCat(
       "-- sh -c 'pid=$(", RONDO, " run --run-dir ", dir_.path(),
