@@ -27,9 +27,9 @@ struct Program {
 std::string Preload(const std::string& library, const char* present);
 
 // Blocks the signals that RunProgram handles, in this thread and those that it
-// starts later; returns the mask before, for the program. First of all: a
-// thread that a library starts would take such a signal otherwise, and it would
-// be lost.
+// starts later; returns the mask before, for the program. Before any
+// thread: one that a library starts would take such a signal otherwise, and it
+// would be lost.
 sigset_t BlockSignals();
 
 // Runs it to its end. program_mask: what BlockSignals returned. fd: watched

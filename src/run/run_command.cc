@@ -99,7 +99,6 @@ absl::StatusOr<Request> MakeRequest(const RunOptions& options) {
 }
 
 absl::StatusOr<int> Run(const RunOptions& options) {
-  const sigset_t program_mask = BlockSignals();
   RONDO_ASSIGN_OR_RETURN(Request request, MakeRequest(options));
   RONDO_ASSIGN_OR_RETURN(const std::string run_dir, RunDir(options.run_dir));
   RONDO_RETURN_IF_ERROR(share::InstallShim(run_dir + "/lib"));
@@ -107,6 +106,8 @@ absl::StatusOr<int> Run(const RunOptions& options) {
   std::optional<Lease> lease;
   RONDO_ASSIGN_OR_RETURN(lease, Lease::Take(run_dir, self, request));
   request.slot = lease->slot();
+  // Up to here a signal ends us, also where the arbiter does not answer.
+  const sigset_t program_mask = BlockSignals();
   Program program{
       .words = options.words,
       .environment = {

@@ -138,6 +138,17 @@ TEST_F(RunTest, TheArbiterCanBeEndedBySignals) {
   EXPECT_EQ(outcome.text, "SigBlk:\t0000000000000000\n");
 }
 
+TEST_F(RunTest, CanBeEndedWhileTheArbiterDoesNotAnswer) {
+  const std::string run =
+      absl::StrCat(RONDO, " run --run-dir ", dir_.path(), "/run ");
+  const Outcome outcome = Run(
+      absl::StrCat("-- sh -c 'pid=$(", run,
+                   "--status | grep -o \"arbiterPid.:[0-9]*\" | cut -d: -f2); "
+                   "kill -STOP $pid; timeout -k 5 0.1 ",
+                   run, "-- true; echo code $?; kill -CONT $pid'"));
+  EXPECT_EQ(outcome.text, "code 124\n");
+}
+
 TEST_F(RunTest, SaysWhatIsWrong) {
   struct Row {
     std::string options, text;
