@@ -8,6 +8,7 @@
 #include "cli/check_command.h"
 #include "cli/command.h"
 #include "cli/version_command.h"
+#include "configmanager/config_manager_command.h"
 #include "demo/demo_command.h"
 #include "run/run_command.h"
 #include "sim/driver/tenant/tenant_command.h"
@@ -21,6 +22,9 @@ int main(int argc, char** argv) {
                "an NVIDIA driver and a kubelet", rondo::agent::AgentCommand},
               {"check", "judge configs before a roll-out", "nothing",
                rondo::cli::CheckCommand},
+              {"config-manager",
+               "link the config that the node's label names, as NVIDIA's does",
+               "an API server", rondo::configmanager::ConfigManagerCommand},
               {"demo", "take a tour on a simulated node", "nothing",
                rondo::demo::DemoCommand},
               {"run", "run a program with a share of a GPU",
@@ -35,7 +39,8 @@ int main(int argc, char** argv) {
                rondo::cli::VersionCommand},
           },
       .aliases = {{"nvidia-device-plugin", rondo::agent::AgentCommand},
-                  {"config-manager", rondo::agent::ConfigManagerCommand}},
+                  {"config-manager",
+                   rondo::configmanager::ConfigManagerCommand}},
   };
   return rondo::cli::Dispatch(kTable, argc, argv, std::cout, std::cerr);
 }

@@ -2,7 +2,6 @@
 #include "agent/agent_command.h"
 
 #include <cstdlib>
-#include <iostream>
 #include <string>
 
 #include "agent/agent.h"
@@ -35,12 +34,6 @@ int AgentCommand(int argc, char** argv) {
   const absl::Status status = agent.Run();
   if (!status.ok()) LogError(status.message());
   return ExitCode(status);
-}
-
-int ConfigManagerCommand(int, char**) {
-  std::cout << "config-manager: not needed. The agent of Rondo watches the "
-               "config folder and the node's label itself.\n";
-  return kExitOk;
 }
 
 }  // namespace rondo::agent

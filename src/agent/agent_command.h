@@ -7,10 +7,6 @@ namespace rondo::agent {
 // `rondo agent`, also by the name nvidia-device-plugin: runs until a signal.
 int AgentCommand(int argc, char** argv);
 
-// `config-manager`, the sidecar of NVIDIA's image: nothing to do here, says
-// why, exits 0.
-int ConfigManagerCommand(int argc, char** argv);
-
 }  // namespace rondo::agent
 
 #endif  // RONDO_AGENT_AGENT_COMMAND_H_

@@ -63,6 +63,7 @@ absl::StatusOr<ConfigText> ReadConfig(const Options& options,
                         .why = "no config was named: defaults, no sharing"};
     RONDO_ASSIGN_OR_RETURN(input.keys, ConfigKeys(options.config_dir));
     input.label = facts.label;
+    input.label_name = options.node_label;
     input.default_key = options.default_config;
     input.fallbacks = options.fallback_strategies;
     input.gpu_models = facts.gpu_models;

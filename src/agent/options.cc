@@ -64,9 +64,8 @@ std::vector<std::string> SplitList(const std::string& text) {
   return absl::StrSplit(text, ',', absl::SkipEmpty());
 }
 
-// The words for CLI11, last first as it wants them. It knows no empty value in
-// `--name=`, which clears a default
-// (`--kubelet-socket=` means "do not register"); as a word of its own it does.
+}  // namespace
+
 std::vector<std::string> ReversedWords(int argc, char** argv) {
   std::vector<std::string> words;
   for (int i = argc - 1; i >= 1; --i) {
@@ -79,8 +78,6 @@ std::vector<std::string> ReversedWords(int argc, char** argv) {
   }
   return words;
 }
-
-}  // namespace
 
 ParsedOptions ParseOptions(int argc, char** argv,
                            const config::Getenv& getenv) {

@@ -72,6 +72,21 @@ absl::Status WriteFileAtomically(const std::string& path,
   return absl::OkStatus();
 }
 
+absl::Status LinkAtomically(const std::string& target,
+                            const std::string& path) {
+  const std::string temporary = absl::StrCat(path, ".tmp.", getpid());
+  // One of a process that was killed before its rename, with our number.
+  unlink(temporary.c_str());
+  if (symlink(target.c_str(), temporary.c_str()) != 0)
+    return ErrnoStatus(absl::StrCat("link ", temporary));
+  if (rename(temporary.c_str(), path.c_str()) != 0) {
+    absl::Status status = ErrnoStatus(absl::StrCat("rename to ", path));
+    unlink(temporary.c_str());
+    return status;
+  }
+  return absl::OkStatus();
+}
+
 absl::Status MakeDirectories(const std::string& path, int mode) {
   for (size_t slash = path.find('/', 1);; slash = path.find('/', slash + 1)) {
     const std::string part = path.substr(0, slash);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Whole-file reads and writes. All may be called from any thread; all block.
-// Errors: NotFound, PermissionDenied, or Internal, always with the path and the
-// system's reason in the message.
+// Whole-file reads and writes, and links. All may be called from any thread;
+// all block. Errors: NotFound, PermissionDenied, or Internal, always with the
+// path and the system's reason in the message.
 
 #ifndef RONDO_BASE_FILE_H_
 #define RONDO_BASE_FILE_H_
@@ -24,6 +24,10 @@ absl::StatusOr<std::string> ReadFile(const std::string& path,
 // the old text or the new one.
 absl::Status WriteFileAtomically(const std::string& path,
                                  absl::string_view text, int mode = 0644);
+
+// Makes path a symbolic link to target, in place of the file or link that is
+// there: a reader finds the old one or the new one. A folder there is an error.
+absl::Status LinkAtomically(const std::string& target, const std::string& path);
 
 // mkdir -p.
 absl::Status MakeDirectories(const std::string& path, int mode = 0755);

@@ -3,6 +3,8 @@
 
 #include <sys/stat.h>
 
+#include <filesystem>
+
 #include "gtest/gtest.h"
 
 namespace rondo {
@@ -20,6 +22,24 @@ TEST(File, WritesAndReadsBack) {
   struct stat st {};
   ASSERT_EQ(stat(path.c_str(), &st), 0);
   EXPECT_EQ(st.st_mode & 0777, 0640u);
+}
+
+TEST(File, LinksInPlaceOfWhatIsThere) {
+  auto dir = TempDir::Create();
+  ASSERT_TRUE(dir.ok());
+  const std::string path = dir->path() + "/link";
+  for (const char* target : {"/nonexistent/one", "two", "/three"}) {
+    ASSERT_TRUE(LinkAtomically(target, path).ok()) << target;
+    EXPECT_EQ(std::filesystem::read_symlink(path), target);
+  }
+  std::filesystem::remove(path);
+  ASSERT_TRUE(WriteFileAtomically(path, "a file").ok());
+  ASSERT_TRUE(LinkAtomically("four", path).ok());
+  EXPECT_EQ(std::filesystem::read_symlink(path), "four");
+  EXPECT_FALSE(LinkAtomically("five", dir->path()).ok()) << "a folder";
+  // Nothing is left beside it.
+  const std::filesystem::directory_iterator files(dir->path());
+  EXPECT_EQ(std::distance(begin(files), end(files)), 1);
 }
 
 TEST(File, ErrorsNameThePath) {

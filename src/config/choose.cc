@@ -126,7 +126,7 @@ absl::StatusOr<Choice> ChooseConfig(const ChoiceInput& input) {
   }
   const std::vector<std::string> keys = Candidates(input.keys);
   if (!input.label.empty()) {
-    const std::string by = absl::StrCat("the node's label ", kConfigLabel);
+    const std::string by = absl::StrCat("the node's label ", input.label_name);
     if (!Has(keys, input.label)) return Missing(input.label, by, keys);
     return Choice{ChoiceRule::kLabel, input.label,
                   absl::StrCat(by, " names it")};

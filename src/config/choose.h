@@ -25,6 +25,7 @@ struct ChoiceInput {
   std::vector<std::string> keys;
   // Value of the node label; empty or absent = not set.
   std::string label;
+  std::string label_name = kConfigLabel;  // for the texts
   // DEFAULT_CONFIG.
   std::string default_key;
   // FALLBACK_STRATEGIES: "named", "single", "empty", in order.

@@ -66,17 +66,6 @@ std::string Hint(const Word<T> (&words)[N], const std::string& given) {
                       : absl::StrCat("did you mean ", near, "?");
 }
 
-// Go's strconv.ParseBool.
-std::optional<bool> ParseBool(absl::string_view text) {
-  for (const char* word : {"1", "t", "T", "true", "TRUE", "True"}) {
-    if (text == word) return true;
-  }
-  for (const char* word : {"0", "f", "F", "false", "FALSE", "False"}) {
-    if (text == word) return false;
-  }
-  return std::nullopt;
-}
-
 // Where a value came from decides how its errors read.
 struct Source {
   const char* variable = nullptr;  // of the environment
@@ -287,6 +276,16 @@ void MergeImex(const Spec& spec, Merger& merger, Imex& imex,
 }
 
 }  // namespace
+
+std::optional<bool> ParseBool(absl::string_view text) {
+  for (const char* word : {"1", "t", "T", "true", "TRUE", "True"}) {
+    if (text == word) return true;
+  }
+  for (const char* word : {"0", "f", "F", "false", "FALSE", "False"}) {
+    if (text == word) return false;
+  }
+  return std::nullopt;
+}
 
 const char* ToWord(MigStrategy value) { return FindWord(kMigWords, value); }
 const char* ToWord(DeviceListStrategy value) {

@@ -6,8 +6,10 @@
 #ifndef RONDO_CONFIG_MERGE_H_
 #define RONDO_CONFIG_MERGE_H_
 
+#include <optional>
 #include <vector>
 
+#include "absl/strings/string_view.h"
 #include "config/compile.h"
 #include "config/plan.h"
 #include "config/problem.h"
@@ -21,6 +23,10 @@ namespace rondo::config {
 void MergeFlags(const Spec& spec, const Overrides& overrides,
                 const Getenv& getenv, Plan& plan,
                 std::vector<Problem>& problems);
+
+// Go's strconv.ParseBool: 1, t, T, true, TRUE, True and their opposites; empty
+// for any other word.
+std::optional<bool> ParseBool(absl::string_view text);
 
 // The words of the format, for the merger and for printing.
 const char* ToWord(MigStrategy value);

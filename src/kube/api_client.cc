@@ -167,17 +167,17 @@ absl::Status ApiClient::Perform(const std::string& path, int timeout_seconds,
   CURL* easy = transfer.easy;
   curl.easy_reset(easy);
   curl_slist* headers = curl.slist_append(nullptr, "Accept: application/json");
-  if (!options_.token_file.empty()) {
-    auto token = ReadFile(options_.token_file);
-    if (!token.ok()) {
-      curl.slist_free_all(headers);
-      return token.status();
-    }
+  absl::StatusOr<std::string> token = options_.token;
+  if (!options_.token_file.empty()) token = ReadFile(options_.token_file);
+  if (!token.ok()) {
+    curl.slist_free_all(headers);
+    return token.status();
+  }
+  if (!token->empty())
     headers = curl.slist_append(headers,
                                 absl::StrCat("Authorization: Bearer ",
                                              absl::StripAsciiWhitespace(*token))
                                     .c_str());
-  }
   if (post != nullptr) {
     headers = curl.slist_append(headers, "Content-Type: application/json");
     curl.easy_setopt(easy, CURLOPT_POSTFIELDS, post->c_str());

@@ -33,6 +33,7 @@ class ApiClient {
                              // empty = no token
     std::string ca_file;     // empty = the system's certificates
     int timeout_seconds = 10;
+    std::string token;  // used where token_file is empty
   };
 
   // What every pod finds: KUBERNETES_SERVICE_HOST and _PORT, and the files of
