@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <deque>
+#include <set>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -64,6 +65,7 @@ struct SlotServer::Peer {
   ProcessId id = 0;
   bool welcomed = false;
   SlotProcess info;
+  std::set<uint32_t> clients;  // where client_users_ names it
   std::unique_ptr<Connection> connection;
 };
 
@@ -187,9 +189,10 @@ void SlotServer::Drop(ProcessId id) {
   for (size_t i = 0; i < wire::kMaxCounters; ++i)
     slot.gone_counters[i] += peer.info.counters[i];
   std::erase_if(slot.deferred, [&](const auto& d) { return d.first == id; });
-  for (auto user = client_users_.begin(); user != client_users_.end();) {
-    std::erase(user->second, id);
-    user = user->second.empty() ? client_users_.erase(user) : std::next(user);
+  for (const uint32_t client : peer.clients) {
+    const auto users = client_users_.find(client);
+    std::erase(users->second, id);
+    if (users->second.empty()) client_users_.erase(users);
   }
   peers_.erase(found);
 }
@@ -317,6 +320,11 @@ void SlotServer::OnChannels(Peer& peer, const wire::Channels& message) {
                  " reports a driver client that another tenant has: refused");
     return;
   }
+  if (peer.clients.size() >= kMaxClients && message.gone == 0 &&
+      !peer.clients.contains(message.client)) {
+    ++slot.refused_messages;
+    return peer.connection->Close();
+  }
   for (uint16_t i = 0; i < message.count; ++i) {
     const rm::Channel channel{message.client, message.handles[i]};
     const auto known =
@@ -338,7 +346,9 @@ void SlotServer::OnChannels(Peer& peer, const wire::Channels& message) {
       list.begin(), list.end(),
       [&](const rm::Channel& c) { return c.client == message.client; });
   std::erase(users, peer.id);
+  peer.clients.erase(message.client);
   if (uses) users.push_back(peer.id);
+  if (uses) peer.clients.insert(message.client);
   if (users.empty()) client_users_.erase(message.client);
   observer_->OnChannels(peer.id);
 }

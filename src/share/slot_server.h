@@ -61,6 +61,7 @@ class SlotServer {
   // Bounds on what one tenant can make the agent hold.
   static constexpr size_t kMaxConnections = 1024;  // a slot
   static constexpr size_t kMaxChannels = 4096;     // a process
+  static constexpr size_t kMaxClients = 256;       // a process, of its channels
 
   class Observer {
    public:

@@ -296,6 +296,25 @@ TEST_F(SlotServerTest, EndlessChannelsEndTheConnection) {
   EXPECT_TRUE(RunUntil(loop_, [&] { return seen_.detached.size() == 1; }));
 }
 
+TEST_F(SlotServerTest, EndlessClientsEndTheConnectionAndAreForgotten) {
+  const auto shim = Attach();
+  for (uint32_t i = 0; i < SlotServer::kMaxClients; ++i) {
+    ASSERT_TRUE(shim->Channels(0xc1, {7}, /*gone=*/i % 2));
+    ASSERT_TRUE(shim->Channels(1000 + i, {1, 2}));
+    ASSERT_TRUE(shim->Channels(1000 + i, {1}, /*gone=*/1));
+  }
+  ASSERT_TRUE(shim->Channels(1000, {3}));
+  ASSERT_TRUE(shim->View()) << "no more clients than it may have";
+  shim->Channels(5000, {1});
+  ASSERT_TRUE(RunUntil(loop_, [&] { return seen_.detached.size() == 1; }));
+  EXPECT_EQ(server_->refused_messages("G::0"), 1u);
+  // Nobody's now: whoever comes may name it.
+  const auto other = Attach(1);
+  EXPECT_TRUE(other->Channels(1000, {1}));
+  ASSERT_TRUE(other->View());
+  EXPECT_EQ(server_->refused_messages("G::1"), 0u);
+}
+
 TEST_F(SlotServerTest, AfterARestartHoldersTellBeforeAnybodyGetsMore) {
   server_.reset();
   Start(milliseconds(150));
