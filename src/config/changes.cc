@@ -127,6 +127,14 @@ void CompareRondo(const RondoOptions& from, const RondoOptions& to,
                       " -> ", kMemory[static_cast<int>(to.memory)]),
          "for running pods too, if the library is in them"});
   }
+  if (from.on_agent_loss != to.on_agent_loss) {
+    const bool open = to.on_agent_loss == OnAgentLoss::kOpen;
+    changes.push_back(
+        {absl::StrCat("rondo.onAgentLoss: ",
+                      open ? "closed -> open" : "open -> closed"),
+         open ? "for running pods too: without an agent they have no limit"
+              : "for running pods too: without an agent their limit stays"});
+  }
   const auto slot = [](const RondoOptions& options) {
     return options.slot_memory_bytes
                ? FormatQuantity(*options.slot_memory_bytes)

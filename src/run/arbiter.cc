@@ -105,6 +105,7 @@ void Arbiter::OnPacket(int fd) {
   else
     slot = request.status();
   const std::string answer = EncodeAnswer(slot);
+  if (!slot.ok() && clients_.size() == 1) served_ = false;
   if (send(fd, answer.data(), answer.size(), MSG_NOSIGNAL) < 0 || !slot.ok())
     Drop(fd);
 }
@@ -147,7 +148,13 @@ absl::StatusOr<std::string> Arbiter::Grant(Client& client,
   // It must have it soon: nothing is asked of NVML for that.
   std::string uuid = GpuOfSlot(request.slot);
   if (request.slot.empty()) {
-    RONDO_ASSIGN_OR_RETURN(uuid, gpus_.Uuid(request.gpu));
+    RONDO_ASSIGN_OR_RETURN(const Gpu gpu, gpus_.Find(request.gpu));
+    const uint64_t all = gpu.memory_bytes.value_or(UINT64_MAX);
+    if (request.memory_bytes.value_or(0) > all)
+      return absl::InvalidArgumentError(
+          absl::StrCat("--memory: GPU ", request.gpu, " has ", all >> 20,
+                       "Mi in all; ask for less"));
+    uuid = gpu.uuid;
   }
   std::erase_if(left_,
                 [&](const auto& spec) { return spec.id() == request.slot; });
@@ -167,6 +174,7 @@ absl::StatusOr<std::string> Arbiter::Grant(Client& client,
   }
   client.slot = spec.id();
   client.spec = spec;
+  served_ = true;
   RONDO_RETURN_IF_ERROR(Configure());
   LogInfo("slot ", client.slot, ": class ",
           share::ClassName(request.tenant.cls), ", weight ",
@@ -184,8 +192,10 @@ absl::Status Arbiter::Configure() {
 
 void Arbiter::StopWhenUnused() {
   loop_.CancelTimer(linger_);
+  // One that could serve nobody stays for nobody: a driver may come.
+  const MonotonicTime linger = served_ ? options_.linger : MonotonicTime(0);
   if (clients_.empty() && left_.empty())
-    linger_ = loop_.RunAfter(options_.linger, [this] { loop_.Stop(); });
+    linger_ = loop_.RunAfter(linger, [this] { loop_.Stop(); });
 }
 
 }  // namespace rondo::run

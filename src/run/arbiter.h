@@ -32,7 +32,7 @@ class Arbiter {
   struct Options {
     std::string run_dir;
     // How long it stays after the last client.
-    std::chrono::milliseconds linger{5000};
+    std::chrono::milliseconds linger{1000};
     // How often a slot without a run is asked for its processes.
     std::chrono::milliseconds look{1000};
   };
@@ -73,6 +73,7 @@ class Arbiter {
   EventLoop::TimerId left_timer_ = 0;
   Gpus gpus_;
   EventLoop::TimerId linger_ = 0;
+  bool served_ = true;  // false: the last to ask was refused
 };
 
 }  // namespace rondo::run

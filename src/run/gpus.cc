@@ -23,26 +23,29 @@ absl::Status Gpus::Read() {
         absl::StrCat("driver ", version, ": its interface is not known; ",
                      rm::kOldestDriver, " is the oldest that is"));
   RONDO_ASSIGN_OR_RETURN(const auto gpus, (*nvml)->ListGpus());
-  uuids_.clear();
+  gpus_.clear();
   for (const auto& gpu : gpus) {
-    if (gpu.ok())
-      uuids_.emplace_back(gpu->uuid);
+    if (!gpu.ok())
+      gpus_.emplace_back(gpu.status());
+    else if (gpu->mig_enabled)
+      gpus_.emplace_back(absl::FailedPreconditionError(absl::StrCat(
+          "GPU ", gpu->index, " is in MIG mode; rondo run shares whole GPUs")));
     else
-      uuids_.emplace_back(gpu.status());
+      gpus_.emplace_back(Gpu{gpu->uuid, gpu->memory_bytes});
   }
   return absl::OkStatus();
 }
 
-absl::StatusOr<std::string> Gpus::Uuid(int index) {
+absl::StatusOr<Gpu> Gpus::Find(int index) {
   const auto in_range = [&] {
-    return index >= 0 && index < static_cast<int>(uuids_.size());
+    return index >= 0 && index < static_cast<int>(gpus_.size());
   };
-  if (uuids_.empty() || (in_range() && !uuids_[index].ok()))
+  if (gpus_.empty() || (in_range() && !gpus_[index].ok()))
     RONDO_RETURN_IF_ERROR(Read());
   if (!in_range())
     return absl::InvalidArgumentError(
-        absl::StrCat("no GPU ", index, ": this machine has ", uuids_.size()));
-  return uuids_[index];
+        absl::StrCat("no GPU ", index, ": this machine has ", gpus_.size()));
+  return gpus_[index];
 }
 
 std::string GpuOfSlot(absl::string_view slot) {

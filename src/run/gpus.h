@@ -4,12 +4,14 @@
 // folder: its start takes tens of milliseconds, and the driver lets programs
 // that start it at one moment wait for each other.
 //
-// One thread. Uuid blocks while NVML starts (seconds where nothing keeps a
+// One thread. Find blocks while NVML starts (seconds where nothing keeps a
 // machine's GPUs awake): the first time, and after an answer that may change.
 
 #ifndef RONDO_RUN_GPUS_H_
 #define RONDO_RUN_GPUS_H_
 
+#include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -18,18 +20,23 @@
 
 namespace rondo::run {
 
+struct Gpu {
+  std::string uuid;
+  std::optional<uint64_t> memory_bytes;
+};
+
 class Gpus {
  public:
-  // The UUID of the GPU of that index, as nvidia-smi counts. InvalidArgument
-  // where there is none, FailedPrecondition without a driver or with one that
-  // cannot be governed, else the GPU's own error.
-  absl::StatusOr<std::string> Uuid(int index);
+  // The GPU of that index, as nvidia-smi counts. InvalidArgument where there is
+  // none, FailedPrecondition without a driver, with one that cannot be
+  // governed, or in MIG mode; else the GPU's own error.
+  absl::StatusOr<Gpu> Find(int index);
 
  private:
   absl::Status Read();
 
   // Empty until read; an error is read again.
-  std::vector<absl::StatusOr<std::string>> uuids_;
+  std::vector<absl::StatusOr<Gpu>> gpus_;
 };
 
 // The UUID in a slot's id, "<uuid>::<n>".

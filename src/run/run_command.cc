@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <iostream>
 #include <memory>
@@ -142,6 +143,23 @@ absl::StatusOr<int> PrintStatus(const RunOptions& options) {
   return kExitOk;
 }
 
+// How many of the words are ours: up to "--" or to the first that is no option,
+// which is CMD. An option that we do not know is ours too, and refused: it may
+// be a limit that is misspelt.
+int OwnWords(const CLI::App& app, int argc, char** argv) {
+  for (int i = 1; i < argc; ++i) {
+    const std::string word = argv[i];
+    if (word == "--" || word.size() < 2 || word[0] != '-') return i;
+    const CLI::Option* option =
+        app.get_option_no_throw(word.substr(0, word.find('=')));
+    const bool takes_next = option != nullptr &&
+                            option->get_expected_max() > 0 &&
+                            word.find('=') == std::string::npos;
+    if (takes_next) ++i;
+  }
+  return argc;
+}
+
 }  // namespace
 
 int RunCommand(int argc, char** argv) {
@@ -160,17 +178,21 @@ int RunCommand(int argc, char** argv) {
   app.add_option("--gpu", options.gpu, "index of the GPU")
       ->capture_default_str();
   app.add_option("--run-dir", options.run_dir,
-                 "where runs that share a GPU meet; default: one a user");
+                 "where runs that share a GPU meet; default: one a user")
+      ->envname("RONDO_RUN_FOLDER");
   app.add_flag("--status", options.status,
                "print what runs there now, as JSON; no CMD");
   app.add_option("CMD", options.words, "the program and its arguments");
-  app.prefix_command();
   app.positionals_at_end();
+  const int own = OwnWords(app, argc, argv);
   try {
-    app.parse(argc, argv);
+    app.parse(std::min(own, argc), argv);
   } catch (const CLI::ParseError& error) {
     return app.exit(error) == 0 ? kExitOk : kExitUsage;
   }
+  for (int i = own; i < argc; ++i)
+    if (i > own || std::string(argv[i]) != "--")
+      options.words.emplace_back(argv[i]);
   // Empty, as of a variable that is not set, is no amount.
   options.has_memory = app.count("--memory") > 0;
   if (options.words.empty() != options.status) {

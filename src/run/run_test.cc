@@ -60,6 +60,13 @@ TEST_F(RunTest, TheProgramSeesItsLimitAsTheCardAndCannotPassIt) {
   EXPECT_THAT(within.text, HasSubstr("\"memory_denied\": \"\""));
 }
 
+TEST_F(RunTest, OptionsOfTheProgramAreItsOwn) {
+  EXPECT_THAT(Run("--weight 2 echo --memory=lots -n -- x").text,
+              HasSubstr("--memory=lots -n -- x\n"));
+  EXPECT_THAT(Run("-- sh -c 'echo \"$@\"' sh --status -- y").text,
+              HasSubstr("--status -- y\n"));
+}
+
 TEST_F(RunTest, ExitsAsTheProgramDoes) {
   EXPECT_EQ(Run("-- true").code, 0);
   EXPECT_EQ(Run("-- sh -c 'exit 7'").code, 7);
@@ -154,10 +161,13 @@ TEST_F(RunTest, SaysWhatIsWrong) {
     std::string options, text;
   };
   const Row rows[] = {
+      {"--memroy=8Gi -- true", "--memroy"},
+      {"--memory 8Gi --wieght 3 true", "--wieght"},
       {"--class fast -- true", "none of latency, standard, batch"},
       {"--memory lots -- true", "`lots` is not a quantity; write 8Gi"},
       {"--memory 8 -- true", "8 is too small for a CUDA program; write 8Gi"},
       {"--memory '' -- true", "`` is not a quantity; write 8Gi"},
+      {"--memory 800Gi -- true", "--memory: GPU 0 has 143771Mi in all"},
       {"--weight 0 -- true", "--weight"},
       {"--limit 1.5 -- true", "--limit"},
       {"--gpu 3 -- true", "no GPU 3: this machine has 1"}};

@@ -114,6 +114,8 @@ void SetEnvironment(const Node& node) {
     setenv(name.c_str(), value.c_str(), 1);
   // Rondo's agent takes the node's /proc, /sys and /dev for the machine's.
   setenv("RONDO_ROOT", node.dir().c_str(), 1);
+  // Its programs share with each other, not with those of another machine.
+  setenv("RONDO_RUN_FOLDER", (node.dir() + "/rondo-run").c_str(), 1);
 }
 
 // Runs the driver of a staged node until told to end.
