@@ -107,6 +107,7 @@ INSTANTIATE_TEST_SUITE_P(
         Golden{"folder.txt", "folder --node node-plain.json"},
         Golden{"against.txt", "rondo.yaml --against bare.yaml"},
         Golden{"against.json", "bare.yaml --against mixed.yaml --output json"},
+        Golden{"against_loss.txt", "agent_loss.yaml --against rondo.yaml"},
         Golden{"against_same.txt", "bare.yaml --against bare.yaml"}),
     GoldenName);
 

@@ -76,6 +76,19 @@ TEST(ArbiterSim, OneThatWantsLittleCostsTheOthersNothing) {
   EXPECT_LE(sim.slices, 4);
 }
 
+TEST(ArbiterSim, ATinyWeightHoldsNobodyUpForLong) {
+  Sim sim;
+  sim.Add(1, {kStandard, 1}, kBusy);
+  sim.Add(2, {kStandard, 1}, kBusy);
+  sim.Add(3, {kStandard, 0.001}, kBusy);
+  sim.Run(2 * kSecond);
+  for (TenantId id : {1, 2}) EXPECT_LE(sim.View(id).slice_us, 100'000u);
+  sim.Measure();
+  sim.Run(5 * kSecond);
+  EXPECT_NEAR(sim.Share(1), sim.Share(2), 0.03);
+  EXPECT_LE(sim.Share(3), 0.01);
+}
+
 TEST(ArbiterSim, ALatencyTenantBesideThreeBatchTenants) {
   Sim sim;
   sim.Add(1, {kLatency, 1}, kRequests);

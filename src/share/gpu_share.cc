@@ -137,8 +137,11 @@ void GpuShare::OnApplied(ProcessId process, const wire::Applied& applied) {
            " us", applied.failed > 0 ? ", not all that was asked for" : "");
   const SlotProcess* info = server_->process(process);
   const bool has_channels = info != nullptr && !info->channels.empty();
-  if (has_channels && applied.groups > 0 && groups->second != applied.groups) {
-    groups->second = applied.groups;
+  // Each group has a channel at least, and those are bounded.
+  const int told =
+      has_channels ? std::min<int>(applied.groups, info->channels.size()) : 0;
+  if (told > 0 && groups->second != told) {
+    groups->second = told;
     Step(ProcessGroups{process, groups->second});
   }
   Step(SliceApplied{process, applied.header.seq, applied.us,

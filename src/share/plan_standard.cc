@@ -16,7 +16,8 @@ namespace {
 // change of it has to be worth the interruption.
 constexpr int64_t kNoFactorUs = 10'000'000;
 constexpr double kFactorStep = 0.03;
-constexpr int64_t kObserveUs = 2'000'000;  // some fifty rotations
+constexpr double kLongestSliceUs = 100'000;  // that a stretch leads to
+constexpr int64_t kObserveUs = 2'000'000;    // some fifty rotations
 
 }  // namespace
 
@@ -54,7 +55,13 @@ std::map<TenantId, double> Arbiter::DueSlices(int64_t now_us) const {
     slices[id] = slice;
     stretch = std::max(stretch, options_.least_slice_us / slice);
   }
-  for (auto& [id, slice] : slices) slice *= stretch;
+  // A tiny weight, or very many processes of one, must not hold up the others
+  // for long; past that the ratios go.
+  double longest = 0;
+  for (const auto& [id, slice] : slices) longest = std::max(longest, slice);
+  stretch = std::min(stretch, std::max(1.0, kLongestSliceUs / longest));
+  for (auto& [id, slice] : slices)
+    slice = std::max<double>(slice * stretch, options_.least_slice_us);
   return slices;
 }
 
