@@ -17,6 +17,7 @@
 #include "agent/dir_watcher.h"
 #include "agent/node_api.h"
 #include "agent/sharing.h"
+#include "agent/slot_folder.h"
 #include "base/event_loop.h"
 #include "base/file.h"
 #include "base/log.h"
@@ -61,12 +62,23 @@ PodFeed::Options PodOptions(const Options& options,
           .node_name = options.node_name};
 }
 
+// Why there can be no slots.
+std::string NoSlots(const Options& options, const config::Getenv& getenv) {
+  if (options.state_dir.empty()) return "no state folder (--state-dir)";
+  const bool in_pod = !OrEmpty(getenv("KUBERNETES_SERVICE_HOST")).empty();
+  return std::string(
+      CheckSlotFolder(options.state_dir, in_pod,
+                      ReadFile("/proc/self/mountinfo").value_or(""))
+          .message());
+}
+
 deviceplugin::ManagerOptions ManagerOptions(
-    const Options& options, const config::Getenv& getenv,
+    const Options& options, const std::string& slot_dir,
+    const config::Getenv& getenv,
     std::function<void(const std::vector<std::string>&)> on_allocate) {
   return {.socket_dir = options.device_plugin_dir,
           .cdi_dir = options.cdi_dir,
-          .slot_dir = options.state_dir,
+          .slot_dir = slot_dir,
           .root = options.root,
           .disable_health_checks = OrEmpty(getenv("DP_DISABLE_HEALTHCHECKS")),
           .enable_health_checks = OrEmpty(getenv("DP_ENABLE_HEALTHCHECKS")),
@@ -85,12 +97,15 @@ class Agent::Impl {
   Impl(Options options, config::Getenv getenv, Gpus::Open open_nvml)
       : options_(std::move(options)),
         getenv_(std::move(getenv)),
+        no_slots_(NoSlots(options_, getenv_)),
+        slot_dir_(no_slots_.empty() ? options_.state_dir : ""),
         sharing_(loop_, rm::RealSystem(), [this] { return gpus_.nvml(); },
-                 {.folder = options_.state_dir,
+                 {.folder = slot_dir_,
+                  .no_folder = no_slots_,
                   .dev_dir = PathUnder(options_.root, "/dev"),
                   .pods = PodOptions(options_, getenv_)}),
         gpus_(loop_,
-              ManagerOptions(options_, getenv_,
+              ManagerOptions(options_, slot_dir_, getenv_,
                              [this](const std::vector<std::string>& ids) {
                                loop_.Post(
                                    [this, ids] { sharing_.OnAllocated(ids); });
@@ -133,6 +148,7 @@ class Agent::Impl {
 
   const Options options_;
   const config::Getenv getenv_;
+  const std::string no_slots_, slot_dir_;  // one of them is empty
   const int64_t start_unix_seconds_ = time(nullptr);
 
   EventLoop loop_;

@@ -82,7 +82,7 @@ void Sharing::Prepare(const config::RondoOptions& options) {
     wanted_ = injects;
     if (injects)
       installed_ = absl::FailedPreconditionError(
-          "no state folder (--state-dir): nothing is put into pods");
+          absl::StrCat("nothing is put into pods: ", options_.no_folder));
     return;
   }
   const std::string library =

@@ -44,7 +44,8 @@
 namespace rondo::agent {
 
 struct SharingOptions {
-  std::string folder;  // ManagerOptions::slot_dir; empty: nothing is shared
+  std::string folder;     // ManagerOptions::slot_dir; empty: nothing is shared
+  std::string no_folder;  // why it is empty
   std::string dev_dir;
   PodFeed::Options pods;
 };
