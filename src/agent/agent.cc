@@ -7,7 +7,9 @@
 
 #include <cstdlib>
 #include <ctime>
+#include <filesystem>
 #include <map>
+#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -66,8 +68,11 @@ PodFeed::Options PodOptions(const Options& options,
 std::string NoSlots(const Options& options, const config::Getenv& getenv) {
   if (options.state_dir.empty()) return "no state folder (--state-dir)";
   const bool in_pod = !OrEmpty(getenv("KUBERNETES_SERVICE_HOST")).empty();
+  std::error_code error;  // /var/run is /run by a link
+  const std::string folder =
+      std::filesystem::weakly_canonical(options.state_dir, error);
   return std::string(
-      CheckSlotFolder(options.state_dir, in_pod,
+      CheckSlotFolder(error ? options.state_dir : folder, in_pod,
                       ReadFile("/proc/self/mountinfo").value_or(""))
           .message());
 }
