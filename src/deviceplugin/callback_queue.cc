@@ -7,8 +7,9 @@
 namespace rondo::deviceplugin {
 
 void KeepCallbackQueue() {
-  // A server that listens nowhere holds the queue. Never destroyed.
-  static grpc::Server* const kept = [] {
+  // A server that listens nowhere holds the queue. Never destroyed; volatile,
+  // or the compiler forgets the pointer that nobody reads, and it is a leak.
+  static grpc::Server* volatile kept = [] {
     grpc::ServerBuilder builder;
     builder.RegisterCallbackGenericService(new grpc::CallbackGenericService);
     return builder.BuildAndStart().release();
