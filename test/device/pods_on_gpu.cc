@@ -293,7 +293,7 @@ absl::Status MemoryEdit(Pods& pods) {
   pods.Say(up->Number("memory_bytes") == 6144 * kMiB,
            "edit: the running program has more",
            Mib(up->Number("memory_bytes")));
-  // libcuda asks for the card's size once, so a running program goes on seeing
+  // On a card (driver 580.159.04) a running program goes on seeing
   // the old one.
   RONDO_ASSIGN_OR_RETURN(const Tenant later,
                          pods.Run(&pod, "--memory 64 --seconds 0"));

@@ -3,7 +3,8 @@
 // What suspending and resuming mean to the driver, asked of the driver itself:
 // are they counted, does a new slice undo one, what does a stale handle in the
 // list do. Two tenants run; one is the subject, the other shows that the GPU
-// goes on. Prints the subject's share of GPU time after each step.
+// goes on. Says after each step whether the subject runs, and judges that by
+// what share/suspensions.h takes the driver to do.
 // Usage: suspend_on_gpu PATH-OF-RONDO-TENANT; run by test/device/run.
 
 #include <fcntl.h>
@@ -31,6 +32,7 @@ namespace {
 
 using std::chrono::milliseconds;
 
+constexpr double kRuns = 0.05;  // a share of the GPU that is no accident
 constexpr rm::Channel kNoChannel{0xc1d0ffff, 0x5c00ffff};
 
 class Card : public share::SlotServer::Observer {
@@ -158,7 +160,12 @@ absl::Status Main(const std::string& tenant) {
   RONDO_ASSIGN_OR_RETURN(auto card, Card::Open(scratch.path()));
   const pid_t neighbour = card->Start(tenant, 1);
 
-  using Step = std::pair<const char*, std::function<absl::Status(pid_t)>>;
+  struct Step {
+    const char* name;
+    std::function<absl::Status(pid_t)> act;
+    bool runs;  // the subject, afterwards
+    bool refused = false;
+  };
   const auto off = [&](pid_t pid) { return card->Switch(pid, true); };
   const auto on = [&](pid_t pid) { return card->Switch(pid, false); };
   const auto slice = [&](uint32_t us) {
@@ -173,36 +180,46 @@ absl::Status Main(const std::string& tenant) {
     };
   };
   const std::vector<std::vector<Step>> cases = {
-      {{"suspend", off}, {"resume", on}},
-      {{"suspend", off}, {"suspend", off}, {"resume", on}, {"resume", on}},
-      {{"resume", on}, {"suspend", off}, {"resume", on}},
-      {{"suspend", off},
-       {"slice 2048", slice(2048)},
-       {"slice 300", slice(300)},
-       {"resume", on}},
-      {{"slice 300", slice(300)},
-       {"suspend", off},
-       {"slice 4000", slice(4000)},
-       {"resume", on}},
-      {{"suspend, with a stale handle", stale(true)},
-       {"resume, with a stale handle", stale(false)},
-       {"resume", on}},
+      {{"suspend", off, false}, {"resume", on, true}},
+      {{"suspend", off, false},
+       {"suspend", off, false},
+       {"resume", on, false},
+       {"resume", on, true}},
+      {{"resume", on, true}, {"suspend", off, false}, {"resume", on, true}},
+      {{"suspend", off, false},
+       {"slice 2048", slice(2048), false},
+       {"slice 300", slice(300), false},
+       {"resume", on, true}},
+      {{"slice 300", slice(300), true},
+       {"suspend", off, false},
+       {"slice 4000", slice(4000), false},
+       {"resume", on, true}},
+      {{"suspend, with a stale handle", stale(true), true, true},
+       {"resume, with a stale handle", stale(false), true, true},
+       {"resume", on, true}},
   };
+  int failed = 0;
   for (const auto& steps : cases) {
     const pid_t pid = card->Start(tenant, 0);
     std::printf("subject %.3f, neighbour %.3f\n",
                 card->Share(pid, milliseconds(200)),
                 card->Share(neighbour, milliseconds(200)));
-    for (const auto& [name, step] : steps) {
-      const absl::Status status = step(pid);
-      std::printf("   %-30s %-12s subject %.3f, neighbour %.3f\n", name,
+    for (const Step& step : steps) {
+      const absl::Status status = step.act(pid);
+      const double own = card->Share(pid, milliseconds(200));
+      const double other = card->Share(neighbour, milliseconds(200));
+      const bool ok = status.ok() != step.refused && other > kRuns &&
+                      (own > kRuns) == step.runs;
+      failed += !ok;
+      std::printf("   %-7s %-30s %-12s subject %.3f, neighbour %.3f\n",
+                  ok ? "ok" : "FAILED", step.name,
                   status.ok() ? "OK" : std::string(status.message()).c_str(),
-                  card->Share(pid, milliseconds(200)),
-                  card->Share(neighbour, milliseconds(200)));
+                  own, other);
       std::fflush(stdout);
     }
     card->End(pid);
   }
+  if (failed > 0) return absl::InternalError("the driver is another one");
   return absl::OkStatus();
 }
 
