@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kube/node_watcher.h"
 
-#include <algorithm>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -36,6 +35,15 @@ absl::StatusOr<NodeState> FromNode(const json& node) {
   return state;
 }
 
+WatchThread::Options Asked(const NodeWatcher::Options& options) {
+  return {.list_path = absl::StrCat("/api/v1/nodes/", options.node_name),
+          .watch_path = absl::StrCat(
+              "/api/v1/nodes?watch=1&fieldSelector=metadata.name%3D",
+              options.node_name),
+          .first_pause = options.first_pause,
+          .longest_pause = options.longest_pause};
+}
+
 }  // namespace
 
 absl::StatusOr<NodeState> ParseNode(absl::string_view text) {
@@ -59,70 +67,25 @@ absl::StatusOr<NodeState> ParseNodeEvent(absl::string_view line) {
 
 NodeWatcher::NodeWatcher(std::unique_ptr<ApiClient> client, Options options,
                          OnLabels on_labels, OnError on_error)
-    : client_(std::move(client)),
-      options_(std::move(options)),
-      on_labels_(std::move(on_labels)),
-      on_error_(std::move(on_error)),
-      thread_([this] { Run(); }) {}
+    : on_labels_(std::move(on_labels)),
+      thread_(
+          std::move(client), Asked(options),
+          [this](absl::string_view body) -> absl::StatusOr<std::string> {
+            RONDO_ASSIGN_OR_RETURN(NodeState listed, ParseNode(body));
+            Deliver(listed.labels);
+            return std::move(listed.resource_version);
+          },
+          [this](absl::string_view line) -> absl::Status {
+            RONDO_ASSIGN_OR_RETURN(const NodeState state, ParseNodeEvent(line));
+            Deliver(state.labels);
+            return absl::OkStatus();
+          },
+          std::move(on_error)) {}
 
-NodeWatcher::~NodeWatcher() {
-  {
-    std::lock_guard lock(mutex_);
-    stop_ = true;
-  }
-  client_->Cancel();
-  stop_changed_.notify_all();
-  thread_.join();
-}
-
-void NodeWatcher::Deliver(const NodeState& state) {
-  resource_version_ = state.resource_version;
-  if (delivered_ && state.labels == last_) return;
-  delivered_ = true;
-  last_ = state.labels;
-  on_labels_(last_);
-}
-
-absl::Status NodeWatcher::ListAndWatch() {
-  RONDO_ASSIGN_OR_RETURN(
-      const std::string body,
-      client_->Get(absl::StrCat("/api/v1/nodes/", options_.node_name)));
-  RONDO_ASSIGN_OR_RETURN(const NodeState listed, ParseNode(body));
-  Deliver(listed);
-  absl::Status bad_event;
-  const absl::Status watched = client_->Watch(
-      absl::StrCat("/api/v1/nodes?watch=1&fieldSelector=metadata.name%3D",
-                   options_.node_name, "&resourceVersion=", resource_version_),
-      [&](absl::string_view line) {
-        if (line.empty()) return;
-        if (auto state = ParseNodeEvent(line); state.ok())
-          Deliver(*state);
-        else
-          bad_event = state.status();
-      });
-  RONDO_RETURN_IF_ERROR(watched);
-  return bad_event;
-}
-
-void NodeWatcher::Run() {
-  std::chrono::milliseconds pause = options_.first_pause;
-  std::string last_error;
-  while (true) {
-    const absl::Status status = ListAndWatch();
-    std::unique_lock lock(mutex_);
-    if (stop_) return;
-    // The server ends a watch every few minutes and tells an old one to start
-    // again: neither is an error.
-    if (status.ok() || absl::IsOutOfRange(status)) {
-      pause = options_.first_pause;
-      last_error.clear();
-    } else if (std::string text(status.message()); text != last_error) {
-      last_error = std::move(text);
-      on_error_(status);
-    }
-    if (stop_changed_.wait_for(lock, pause, [this] { return stop_; })) return;
-    if (!status.ok()) pause = std::min(pause * 2, options_.longest_pause);
-  }
+void NodeWatcher::Deliver(const Labels& labels) {
+  if (delivered_ == labels) return;
+  delivered_ = labels;
+  on_labels_(labels);
 }
 
 }  // namespace rondo::kube

@@ -1,26 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Follows the labels of one node. Has a thread of its own; calls back from that
-// thread.
+// Follows the labels of one node. Has a thread of its own (watch_thread.h);
+// calls back from that thread.
 //
-// Failure: never gives up. Each error is reported once per change of text by
-// on_error and tried again after a pause (1 s, doubling to 30 s); the labels
-// last seen stay in force meanwhile.
+// Failure: never gives up. Errors are told by on_error and tried again after a
+// pause (1 s, doubling to 30 s); the labels last seen stay in force meanwhile.
 
 #ifndef RONDO_KUBE_NODE_WATCHER_H_
 #define RONDO_KUBE_NODE_WATCHER_H_
 
-#include <condition_variable>
+#include <chrono>
 #include <functional>
 #include <map>
 #include <memory>
-#include <mutex>
+#include <optional>
 #include <string>
-#include <thread>
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "kube/api_client.h"
+#include "kube/watch_thread.h"
 
 namespace rondo::kube {
 
@@ -52,25 +51,13 @@ class NodeWatcher {
 
   NodeWatcher(std::unique_ptr<ApiClient> client, Options options,
               OnLabels on_labels, OnError on_error);
-  ~NodeWatcher();
 
  private:
-  void Run();
-  absl::Status ListAndWatch();
-  void Deliver(const NodeState& state);
+  void Deliver(const Labels& labels);
 
-  const std::unique_ptr<ApiClient> client_;
-  const Options options_;
   const OnLabels on_labels_;
-  const OnError on_error_;
-  Labels last_;
-  bool delivered_ = false;
-  std::string resource_version_;
-
-  std::mutex mutex_;
-  std::condition_variable stop_changed_;
-  bool stop_ = false;  // guarded by mutex_
-  std::thread thread_;
+  std::optional<Labels> delivered_;
+  WatchThread thread_;  // last: ends before the rest does
 };
 
 }  // namespace rondo::kube

@@ -74,6 +74,22 @@ TEST_F(NodeWatcherTest, ReportsAnErrorOnceAndTriesAgain) {
   EXPECT_EQ(NextLabel(), "a");
 }
 
+TEST_F(NodeWatcherTest, ReportsAnErrorThatComesBack) {
+  server_.Answer(200, NodeJson("a", 1));
+  server_.Answer(200, NodeJson("b", 2));
+  Start();
+  EXPECT_EQ(NextLabel(), "a");
+  server_.Send("{\n");
+  server_.Send("");
+  EXPECT_TRUE(absl::IsInvalidArgument(*errors_.Pop()));
+  EXPECT_EQ(NextLabel(), "b");
+  server_.Send("{\n");
+  server_.Send("");
+  const auto error = errors_.Pop();
+  ASSERT_TRUE(error);
+  EXPECT_TRUE(absl::IsInvalidArgument(*error));
+}
+
 TEST_F(NodeWatcherTest, ReadsTheTokenForEachRequest) {
   auto dir = TempDir::Create();
   ASSERT_TRUE(dir.ok());

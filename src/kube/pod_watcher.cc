@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kube/pod_watcher.h"
 
-#include <algorithm>
 #include <utility>
 
 #include "absl/strings/match.h"
@@ -57,6 +56,16 @@ absl::StatusOr<Pod> FromJson(const json& object, absl::string_view prefix) {
   return pod;
 }
 
+WatchThread::Options Asked(const PodWatcher::Options& options) {
+  const std::string of_node =
+      absl::StrCat("fieldSelector=spec.nodeName%3D", options.node_name);
+  return {.list_path = absl::StrCat("/api/v1/pods?", of_node),
+          .watch_path = absl::StrCat(
+              "/api/v1/pods?watch=1&allowWatchBookmarks=true&", of_node),
+          .first_pause = options.first_pause,
+          .longest_pause = options.longest_pause};
+}
+
 }  // namespace
 
 absl::StatusOr<PodList> ParsePodList(absl::string_view text,
@@ -101,87 +110,48 @@ absl::StatusOr<PodEvent> ParsePodEvent(absl::string_view line,
 
 PodWatcher::PodWatcher(std::unique_ptr<ApiClient> client, Options options,
                        OnPods on_pods, OnError on_error)
-    : client_(std::move(client)),
-      options_(std::move(options)),
+    : annotation_prefix_(std::move(options.annotation_prefix)),
       on_pods_(std::move(on_pods)),
       on_error_(std::move(on_error)),
-      thread_([this] { Run(); }) {}
+      thread_(
+          std::move(client), Asked(options),
+          [this](absl::string_view body) { return OnList(body); },
+          [this](absl::string_view line) { return OnLine(line); },
+          [this](const absl::Status& error) {
+            in_doubt_ = true;
+            on_error_(error);
+          }) {}
 
-PodWatcher::~PodWatcher() {
-  {
-    std::lock_guard lock(mutex_);
-    stop_ = true;
-  }
-  client_->Cancel();
-  stop_changed_.notify_all();
-  thread_.join();
-}
-
-void PodWatcher::Deliver() {
-  std::vector<Pod> pods;
-  for (const auto& [uid, pod] : pods_) pods.push_back(pod);
-  if (has_delivered_ && last_error_.empty() && pods == delivered_) return;
-  has_delivered_ = true;
-  last_error_.clear();
-  delivered_ = std::move(pods);
-  on_pods_(delivered_);
-}
-
-absl::Status PodWatcher::ListAndWatch() {
-  const std::string query =
-      absl::StrCat("fieldSelector=spec.nodeName%3D", options_.node_name);
-  RONDO_ASSIGN_OR_RETURN(const std::string body,
-                         client_->Get(absl::StrCat("/api/v1/pods?", query)));
-  RONDO_ASSIGN_OR_RETURN(PodList list,
-                         ParsePodList(body, options_.annotation_prefix));
+absl::StatusOr<std::string> PodWatcher::OnList(absl::string_view body) {
+  RONDO_ASSIGN_OR_RETURN(PodList list, ParsePodList(body, annotation_prefix_));
   pods_.clear();
   for (Pod& pod : list.pods) {
     const std::string uid = pod.uid;
     pods_[uid] = std::move(pod);
   }
   Deliver();
-  absl::Status bad_event;
-  const absl::Status watched = client_->Watch(
-      absl::StrCat("/api/v1/pods?watch=1&allowWatchBookmarks=true&", query,
-                   "&resourceVersion=", list.resource_version),
-      [&](absl::string_view line) {
-        if (line.empty()) return;
-        auto event = ParsePodEvent(line, options_.annotation_prefix);
-        if (!event.ok()) {
-          bad_event = event.status();
-          return;
-        }
-        if (event->type == PodEvent::Type::kBookmark) return;
-        if (event->type == PodEvent::Type::kDeleted)
-          pods_.erase(event->pod.uid);
-        else
-          pods_[event->pod.uid] = event->pod;
-        Deliver();
-      });
-  RONDO_RETURN_IF_ERROR(watched);
-  return bad_event;
+  return std::move(list.resource_version);
 }
 
-void PodWatcher::Run() {
-  std::chrono::milliseconds pause = options_.first_pause;
-  while (true) {
-    const auto start = std::chrono::steady_clock::now();
-    const absl::Status status = ListAndWatch();
-    std::unique_lock lock(mutex_);
-    if (stop_) return;
-    // The server ends a watch every few minutes and tells an old one to start
-    // again: neither is an error, and after a good watch there is no pause, in
-    // which an edit would go unseen.
-    if (status.ok() || absl::IsOutOfRange(status)) {
-      pause = options_.first_pause;
-      if (std::chrono::steady_clock::now() - start > pause) continue;
-    } else if (std::string text(status.message()); text != last_error_) {
-      last_error_ = std::move(text);
-      on_error_(status);
-    }
-    if (stop_changed_.wait_for(lock, pause, [this] { return stop_; })) return;
-    if (!status.ok()) pause = std::min(pause * 2, options_.longest_pause);
-  }
+absl::Status PodWatcher::OnLine(absl::string_view line) {
+  RONDO_ASSIGN_OR_RETURN(const PodEvent event,
+                         ParsePodEvent(line, annotation_prefix_));
+  if (event.type == PodEvent::Type::kBookmark) return absl::OkStatus();
+  if (event.type == PodEvent::Type::kDeleted)
+    pods_.erase(event.pod.uid);
+  else
+    pods_[event.pod.uid] = event.pod;
+  Deliver();
+  return absl::OkStatus();
+}
+
+void PodWatcher::Deliver() {
+  std::vector<Pod> pods;
+  for (const auto& [uid, pod] : pods_) pods.push_back(pod);
+  if (!in_doubt_ && pods == delivered_) return;
+  in_doubt_ = false;
+  delivered_ = std::move(pods);
+  on_pods_(delivered_);
 }
 
 }  // namespace rondo::kube

@@ -1,29 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Follows the pods of one node on the API server: a list, then a watch. Has a
-// thread of its own; calls back from that thread.
+// thread of its own (watch_thread.h); calls back from that thread.
 //
-// Failure: never gives up. Each error is reported once per change of text by
-// on_error and tried again after a pause (1 s, doubling to 30 s); the pods last
-// delivered stay true as far as is known.
+// Failure: never gives up. Errors are told by on_error and tried again after a
+// pause (1 s, doubling to 30 s); the pods last delivered stay true as far as is
+// known, and are delivered again after an error.
 
 #ifndef RONDO_KUBE_POD_WATCHER_H_
 #define RONDO_KUBE_POD_WATCHER_H_
 
 #include <chrono>
-#include <condition_variable>
 #include <functional>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "kube/api_client.h"
 #include "kube/pod.h"
+#include "kube/watch_thread.h"
 
 namespace rondo::kube {
 
@@ -57,33 +55,26 @@ class PodWatcher {
     std::chrono::milliseconds first_pause{1000};
     std::chrono::milliseconds longest_pause{30'000};
   };
-  // All pods of the node, after the first list and after each change of what
-  // Pod holds; most of a pod's life changes nothing of it.
+  // All pods of the node, after the first list, after each change of what Pod
+  // holds (most of a pod's life changes nothing of it), and after an error.
   using OnPods = std::function<void(const std::vector<Pod>&)>;
   using OnError = std::function<void(const absl::Status&)>;
 
   PodWatcher(std::unique_ptr<ApiClient> client, Options options, OnPods on_pods,
              OnError on_error);
-  ~PodWatcher();
 
  private:
-  void Run();
-  absl::Status ListAndWatch();
+  absl::StatusOr<std::string> OnList(absl::string_view body);
+  absl::Status OnLine(absl::string_view line);
   void Deliver();
 
-  const std::unique_ptr<ApiClient> client_;
-  const Options options_;
+  const std::string annotation_prefix_;
   const OnPods on_pods_;
   const OnError on_error_;
   std::map<std::string, Pod> pods_;  // by uid
   std::vector<Pod> delivered_;
-  bool has_delivered_ = false;
-  std::string last_error_;
-
-  std::mutex mutex_;
-  std::condition_variable stop_changed_;
-  bool stop_ = false;  // guarded by mutex_
-  std::thread thread_;
+  bool in_doubt_ = true;  // nothing delivered yet, or an error told since
+  WatchThread thread_;    // last: ends before the rest does
 };
 
 }  // namespace rondo::kube

@@ -7,6 +7,7 @@
 #include "kube/event_writer.h"
 #include "kube/pod_watcher.h"
 #include "kube/test_api_server.h"
+#include "kube/test_node_server.h"
 
 namespace rondo::kube {
 namespace {
@@ -61,6 +62,43 @@ TEST(ParsePodEvent, KnowsTheKinds) {
   EXPECT_TRUE(absl::IsOutOfRange(parse("ERROR", R"({"code":410})").status()));
   EXPECT_TRUE(absl::IsInvalidArgument(parse("ADDED", "{}").status()));
   EXPECT_TRUE(absl::IsInvalidArgument(parse("", pod).status()));
+}
+
+TEST(PodWatcher, DeliversChangesAndAgainAfterAnError) {
+  TestApiServer server;
+  server.SetPod("a", {{"rondo/weight", "1"}});
+  Queue<std::vector<Pod>> pods;
+  Queue<absl::Status> errors;
+  PodWatcher watcher(
+      *ApiClient::Create(
+          {.base_url = server.url(), .token_file = "", .ca_file = ""}),
+      {.node_name = "n1",
+       .annotation_prefix = "rondo/",
+       .first_pause = milliseconds(1),
+       .longest_pause = milliseconds(4)},
+      [&](const std::vector<Pod>& now) { pods.Push(now); },
+      [&](const absl::Status& error) { errors.Push(error); });
+  const auto weights = [&] {
+    std::vector<std::string> values;
+    if (const auto now = pods.Pop())
+      for (const Pod& pod : *now)
+        values.push_back(pod.annotations.at("rondo/weight"));
+    return values;
+  };
+  EXPECT_THAT(weights(), ElementsAre("1"));
+  server.SetPod("a", {{"rondo/weight", "2"}, {"other", "x"}});
+  EXPECT_THAT(weights(), ElementsAre("2"));
+  server.EndWatches();  // no error, and nothing new
+  server.SetPod("b", {{"rondo/weight", "3"}});
+  EXPECT_THAT(weights(), ElementsAre("2", "3"));
+  server.Remove("b");
+  EXPECT_THAT(weights(), ElementsAre("2"));
+  server.Fail(503);
+  const auto error = errors.Pop();
+  ASSERT_TRUE(error);
+  EXPECT_TRUE(absl::IsUnavailable(*error));
+  server.Fail(0);
+  EXPECT_THAT(weights(), ElementsAre("2")) << "it is known again";
 }
 
 PodWarning Warning(const std::string& message) {

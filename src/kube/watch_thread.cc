@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kube/watch_thread.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "base/status.h"
+
+namespace rondo::kube {
+
+WatchThread::WatchThread(std::unique_ptr<ApiClient> client, Options options,
+                         OnList on_list, OnLine on_line, OnError on_error)
+    : client_(std::move(client)),
+      options_(std::move(options)),
+      on_list_(std::move(on_list)),
+      on_line_(std::move(on_line)),
+      on_error_(std::move(on_error)),
+      thread_([this] { Run(); }) {}
+
+WatchThread::~WatchThread() {
+  {
+    std::lock_guard lock(mutex_);
+    stop_ = true;
+  }
+  client_->Cancel();
+  stop_changed_.notify_all();
+  thread_.join();
+}
+
+absl::Status WatchThread::ListAndWatch() {
+  RONDO_ASSIGN_OR_RETURN(const std::string body,
+                         client_->Get(options_.list_path));
+  RONDO_ASSIGN_OR_RETURN(const std::string version, on_list_(body));
+  told_.clear();
+  absl::Status bad_line;
+  const absl::Status watched = client_->Watch(
+      absl::StrCat(options_.watch_path, "&resourceVersion=", version),
+      [&](absl::string_view line) {
+        if (line.empty()) return;
+        absl::Status read = on_line_(line);
+        if (!read.ok()) bad_line = std::move(read);
+      });
+  RONDO_RETURN_IF_ERROR(watched);
+  return bad_line;
+}
+
+void WatchThread::Run() {
+  std::chrono::milliseconds pause = options_.first_pause;
+  while (true) {
+    const auto start = std::chrono::steady_clock::now();
+    const absl::Status status = ListAndWatch();
+    std::unique_lock lock(mutex_);
+    if (stop_) return;
+    // The server ends a watch every few minutes and tells an old one to start
+    // again: neither is an error, and after a good watch there is no pause, in
+    // which an edit would go unseen.
+    if (status.ok() || absl::IsOutOfRange(status)) {
+      pause = options_.first_pause;
+      if (std::chrono::steady_clock::now() - start > pause) continue;
+    } else if (std::string text(status.message()); text != told_) {
+      told_ = std::move(text);
+      on_error_(status);
+    }
+    if (stop_changed_.wait_for(lock, pause, [this] { return stop_; })) return;
+    if (!status.ok()) pause = std::min(pause * 2, options_.longest_pause);
+  }
+}
+
+}  // namespace rondo::kube
