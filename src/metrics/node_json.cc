@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <utility>
+
 #include "base/version.h"
 #include "metrics/node_view.h"
+#include "metrics/or_null.h"
+#include "metrics/share_json.h"
 #include "nlohmann/json.hpp"
 
 namespace rondo::metrics {
@@ -8,15 +12,6 @@ namespace {
 
 // Keys in the order in which they are written here: people read this too.
 using Json = nlohmann::ordered_json;
-
-template <typename T>
-Json OrNull(const std::optional<T>& value) {
-  return value ? Json(*value) : Json(nullptr);
-}
-
-Json TextOrNull(const std::string& text) {
-  return text.empty() ? Json(nullptr) : Json(text);
-}
 
 Json ConfigJson(const ConfigView& config) {
   Json json = {{"generation", config.generation},
@@ -116,42 +111,13 @@ Json PodsJson(const PodsView& pods) {
           {"invalidAnnotations", std::move(invalid)}};
 }
 
-Json SlotJson(const share::SlotStats& slot, const PodsView& pods) {
-  Json processes = Json::array();
-  for (const share::ProcessStats& p : slot.processes)
-    processes.push_back({{"pid", p.pid == 0 ? Json(nullptr) : Json(p.pid)},
-                         {"memoryBytes", p.device_bytes},
-                         {"driverBytes", OrNull(p.driver_bytes)},
-                         {"driverVersion", TextOrNull(p.driver_version)},
-                         {"governed", p.governed}});
-  return {{"slot", slot.slot},
-          {"gpu", slot.gpu_uuid},
-          {"pod", PodJson(pods, slot.slot)},
-          {"memoryLimitBytes", OrNull(slot.limit_bytes)},
-          {"memoryEnforced", slot.enforced},
-          {"memoryUsedBytes", slot.device_bytes},
-          {"managedBytes", slot.managed_bytes},
-          {"reservations", slot.reservations},
-          {"denials", slot.denials},
-          {"auditDifferenceBytes", OrNull(slot.audit_difference_bytes)},
-          {"auditAlarms", slot.audit_alarms},
-          {"class", slot.cls},
-          {"weight", slot.weight},
-          {"timeLimit", slot.limit},
-          {"sliceMicroseconds", OrNull(slot.slice_us)},
-          {"usedShare", OrNull(slot.used_share)},
-          {"gpuTimeMicroseconds", OrNull(slot.gpu_time_us)},
-          {"turn", slot.turn},
-          {"suspended", slot.suspended},
-          {"suspensions", slot.suspensions},
-          {"suspensionEscapes", slot.escapes},
-          {"overShare", slot.over_share},
-          {"throttled", slot.throttled},
-          {"governed", slot.governed},
-          {"reason", TextOrNull(slot.reason)},
-          {"degraded", slot.degraded},
-          {"refusedMessages", slot.refused_messages},
-          {"processes", std::move(processes)}};
+// The pod where people look for it: near the front.
+Json HeldSlotJson(const share::SlotStats& slot, const PodsView& pods) {
+  Json json = {{"slot", slot.slot},
+               {"gpu", slot.gpu_uuid},
+               {"pod", PodJson(pods, slot.slot)}};
+  json.update(SlotJson(slot));
+  return json;
 }
 
 // Null where it is not known who is nobody's.
@@ -170,15 +136,14 @@ Json ForeignJson(const SharingView& sharing, const std::string& uuid) {
 
 Json SharingJson(const SharingView& sharing) {
   Json gpus = Json::array();
-  for (const share::GpuStats& gpu : sharing.stats.gpus)
-    gpus.push_back({{"uuid", gpu.uuid},
-                    {"canSuspend", gpu.suspender_ready},
-                    {"suspendProblem", TextOrNull(gpu.suspender_problem)},
-                    {"activitySource", TextOrNull(gpu.activity_source)},
-                    {"foreignProcesses", ForeignJson(sharing, gpu.uuid)}});
+  for (const share::GpuStats& gpu : sharing.stats.gpus) {
+    Json json = SharedGpuJson(gpu);
+    json["foreignProcesses"] = ForeignJson(sharing, gpu.uuid);
+    gpus.push_back(std::move(json));
+  }
   Json slots = Json::array();
   for (const share::SlotStats& slot : sharing.stats.slots)
-    slots.push_back(SlotJson(slot, sharing.pods));
+    slots.push_back(HeldSlotJson(slot, sharing.pods));
   return {{"on", sharing.on},
           {"problem", TextOrNull(sharing.problem)},
           {"pods", PodsJson(sharing.pods)},

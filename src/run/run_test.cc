@@ -13,6 +13,7 @@
 #include "run/control.h"
 #include "run/gpus.h"
 #include "run/program.h"
+#include "run/status.h"
 
 namespace rondo::run {
 namespace {
@@ -250,6 +251,19 @@ TEST(Control, MessagesSurviveTheTrip) {
     EXPECT_FALSE(DecodeRequest(bad).ok()) << bad;
     EXPECT_FALSE(DecodeAnswer(bad).ok()) << bad;
   }
+}
+
+TEST(RenderStatus, IsJsonWhateverProgramsSent) {
+  share::ShareStats stats;
+  stats.gpus.push_back({.uuid = "GPU-x"});
+  stats.slots.push_back(
+      {.slot = "GPU-x::1", .processes = {{.driver_version = "580\xff"}}});
+  const std::string text = RenderStatus(stats, 7);
+  EXPECT_THAT(text, HasSubstr("{\"arbiterPid\":7,\"gpus\":[{"));
+  EXPECT_THAT(text, HasSubstr("\"driverVersion\":\"580\xEF\xBF\xBD\""));
+  EXPECT_THAT(text, HasSubstr("\"pid\":null"));
+  EXPECT_THAT(text, HasSubstr("\"reason\":null"));
+  EXPECT_THAT(text, HasSubstr("\"activitySource\":null"));
 }
 
 }  // namespace

@@ -4,11 +4,11 @@
 #include <poll.h>
 #include <sys/socket.h>
 
-#include <optional>
 #include <utility>
 
 #include "base/status.h"
 #include "base/unix_socket.h"
+#include "metrics/share_json.h"
 #include "nlohmann/json.hpp"
 #include "run/control.h"
 
@@ -18,42 +18,6 @@ namespace {
 using Json = nlohmann::ordered_json;  // people read it too
 
 constexpr int kAnswerMs = 5'000;
-
-template <typename T>
-Json OrNull(const std::optional<T>& value) {
-  return value ? Json(*value) : Json(nullptr);
-}
-
-Json SlotJson(const share::SlotStats& slot) {
-  Json processes = Json::array();
-  for (const share::ProcessStats& p : slot.processes)
-    processes.push_back({{"pid", p.pid},
-                         {"memoryBytes", p.device_bytes},
-                         {"driverBytes", OrNull(p.driver_bytes)},
-                         {"governed", p.governed}});
-  return {{"slot", slot.slot},
-          {"class", slot.cls},
-          {"weight", slot.weight},
-          {"timeLimit", slot.limit},
-          {"memoryLimitBytes", OrNull(slot.limit_bytes)},
-          {"memoryUsedBytes", slot.device_bytes},
-          {"managedBytes", slot.managed_bytes},
-          {"denials", slot.denials},
-          {"auditDifferenceBytes", OrNull(slot.audit_difference_bytes)},
-          {"auditAlarms", slot.audit_alarms},
-          {"sliceMicroseconds", OrNull(slot.slice_us)},
-          {"usedShare", OrNull(slot.used_share)},
-          {"gpuTimeMicroseconds", OrNull(slot.gpu_time_us)},
-          {"turn", slot.turn},
-          {"suspended", slot.suspended},
-          {"suspensions", slot.suspensions},
-          {"overShare", slot.over_share},
-          {"throttled", slot.throttled},
-          {"governed", slot.governed},
-          {"reason", slot.reason},
-          {"degraded", slot.degraded},
-          {"processes", std::move(processes)}};
-}
 
 }  // namespace
 
@@ -66,16 +30,14 @@ bool IsStatusRequest(absl::string_view packet) {
 std::string RenderStatus(const share::ShareStats& stats, int arbiter_pid) {
   Json gpus = Json::array(), slots = Json::array();
   for (const share::GpuStats& gpu : stats.gpus)
-    gpus.push_back({{"uuid", gpu.uuid},
-                    {"canSuspend", gpu.suspender_ready},
-                    {"suspendProblem", gpu.suspender_problem},
-                    {"activitySource", gpu.activity_source}});
+    gpus.push_back(metrics::SharedGpuJson(gpu));
   for (const share::SlotStats& slot : stats.slots)
-    slots.push_back(SlotJson(slot));
+    slots.push_back(metrics::SlotJson(slot));
+  // What programs sent is replaced where it is not UTF-8, never thrown.
   return Json{{"arbiterPid", arbiter_pid},
               {"gpus", std::move(gpus)},
               {"slots", std::move(slots)}}
-      .dump();
+      .dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
 absl::StatusOr<std::string> AskStatus(const std::string& run_dir) {
