@@ -118,7 +118,9 @@ class Agent::Impl {
               std::move(open_nvml),
               [this](const auto& slots) { sharing_.SetGroups(slots); }),
         keeper_(options_.overrides, getenv_, options_.state_dir,
-                [this](const config::Plan& plan) { return Apply(plan); }) {}
+                [this](const config::Plan& plan, const std::string& origin) {
+                  return Apply(plan, origin);
+                }) {}
 
   ~Impl() {
     // The threads that post to the loop or read from the manager go before
@@ -144,7 +146,7 @@ class Agent::Impl {
   // True for a file that is empty now and may not be in a moment: Load comes
   // again.
   bool AwaitText(const absl::StatusOr<ConfigText>& text);
-  absl::Status Apply(const config::Plan& plan);
+  absl::Status Apply(const config::Plan& plan, const std::string& origin);
   metrics::NodeView View() const;
   void Fail(absl::Status status) {
     result_ = std::move(status);
@@ -331,10 +333,11 @@ bool Agent::Impl::AwaitText(const absl::StatusOr<ConfigText>& text) {
   return true;
 }
 
-absl::Status Agent::Impl::Apply(const config::Plan& plan) {
+absl::Status Agent::Impl::Apply(const config::Plan& plan,
+                                const std::string& origin) {
   sharing_.Prepare(plan.rondo);
   RONDO_RETURN_IF_ERROR(gpus_.Apply(plan));
-  sharing_.Apply(plan.rondo, gpus_.Slots());
+  sharing_.Apply(plan.rondo, origin, gpus_.Slots());
   return absl::OkStatus();
 }
 

@@ -87,7 +87,7 @@ absl::Status ConfigKeeper::Take(const ConfigText& config) {
       config::Compile(config.text, overrides_, getenv_);
   LogProblems(config.origin, result.problems);
   if (!result.ok()) return config::ToStatus(result.problems);
-  RONDO_RETURN_IF_ERROR(apply_(*result.plan));
+  RONDO_RETURN_IF_ERROR(apply_(*result.plan, config.origin));
   plan_ = std::move(result.plan);
   text_in_force_ = config.text;
   ++view_.generation;

@@ -23,9 +23,10 @@ namespace rondo::agent {
 
 class ConfigKeeper {
  public:
-  // Makes a plan real. An error refuses the config; what was in force must then
-  // still be.
-  using Apply = std::function<absl::Status(const config::Plan&)>;
+  // Makes a plan real. origin: of its text, as in ConfigText. An error refuses
+  // the config; what was in force must then still be.
+  using Apply = std::function<absl::Status(const config::Plan&,
+                                           const std::string& origin)>;
 
   ConfigKeeper(config::Overrides overrides, config::Getenv getenv,
                std::string state_dir, Apply apply);

@@ -27,8 +27,12 @@ class ConfigKeeperTest : public testing::Test {
     return absl::OkStatus();
   }
   ConfigKeeper MakeKeeper() {
-    return ConfigKeeper({}, {}, dir_.path(),
-                        [this](const config::Plan& p) { return Apply(p); });
+    return ConfigKeeper(
+        {}, {}, dir_.path(),
+        [this](const config::Plan& p, const std::string& origin) {
+          origin_ = origin;
+          return Apply(p);
+        });
   }
   static ConfigText Text(const std::string& text) {
     return {.text = text, .origin = "/c/any", .why = "because"};
@@ -37,6 +41,7 @@ class ConfigKeeperTest : public testing::Test {
   TempDir dir_ = *TempDir::Create();
   absl::Status apply_error_;
   int applied_ = 0;
+  std::string origin_;
   int applications_ = 0;
 };
 
@@ -45,6 +50,7 @@ TEST_F(ConfigKeeperTest, AnUnchangedTextIsNotAppliedAgainUnlessAsked) {
   EXPECT_TRUE(keeper.Offer(Text(kFour), false).ok());
   EXPECT_TRUE(keeper.Offer(Text(kFour), false).ok());
   EXPECT_EQ(applications_, 1);
+  EXPECT_EQ(origin_, "/c/any");
   EXPECT_EQ(keeper.view().generation, 1u);
   EXPECT_TRUE(keeper.Offer(Text(kFour), true).ok());
   EXPECT_EQ(applications_, 2);
@@ -93,8 +99,9 @@ TEST_F(ConfigKeeperTest, RemembersTheLastGoodConfigAcrossRestarts) {
 TEST_F(ConfigKeeperTest, NothingRememberedIsNotFound) {
   ConfigKeeper keeper = MakeKeeper();
   EXPECT_TRUE(absl::IsNotFound(keeper.OfferRemembered()));
-  ConfigKeeper without({}, {}, "",
-                       [](const config::Plan&) { return absl::OkStatus(); });
+  ConfigKeeper without({}, {}, "", [](const config::Plan&, const std::string&) {
+    return absl::OkStatus();
+  });
   EXPECT_TRUE(absl::IsNotFound(without.OfferRemembered()));
 }
 

@@ -214,8 +214,10 @@ SlotPlan Sharing::Plan() const {
 }
 
 void Sharing::Apply(const config::RondoOptions& options,
+                    const std::string& origin,
                     const std::vector<deviceplugin::SlotGroup>& groups) {
   rondo_ = options;
+  origin_ = origin;
   groups_ = groups;
   Configure();
 }
@@ -249,6 +251,10 @@ void Sharing::Configure() {
       NoteGpus();
       Tell(plan_.problems);
     }
+    // Last: of several troubles this is the smallest.
+    status.Update(
+        Annotate(CheckSlotMemory(rondo_, groups_),
+                 origin_.empty() ? "config" : absl::string_view(origin_)));
   }
   Report(status);
 }

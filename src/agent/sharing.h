@@ -64,8 +64,9 @@ class Sharing {
   // Before kubelet is told of the plan's devices: what pods have mounted must
   // be there.
   void Prepare(const config::RondoOptions& options);
-  // The plan in force, and the slots that kubelet knows.
-  void Apply(const config::RondoOptions& options,
+  // The plan in force, the file that it is from, and the slots that kubelet
+  // knows.
+  void Apply(const config::RondoOptions& options, const std::string& origin,
              const std::vector<deviceplugin::SlotGroup>& groups);
   // The slots changed while the plan stayed.
   void SetGroups(const std::vector<deviceplugin::SlotGroup>& groups);
@@ -99,6 +100,7 @@ class Sharing {
   absl::Status installed_;
   std::string problem_;
   config::RondoOptions rondo_;
+  std::string origin_;
   std::vector<deviceplugin::SlotGroup> groups_;
   std::unique_ptr<share::Share> share_;
   std::unique_ptr<ActivityFeed> feed_;  // before share_ at the end

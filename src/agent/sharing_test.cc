@@ -239,6 +239,35 @@ TEST_F(PodTest, TroubleWithTheFolderIsShownAndStopsNothing) {
   EXPECT_THAT(Get("/readyz"), HasSubstr("200 OK"));
 }
 
+// 2 GPUs of 80 GB, each as 4 slots.
+TEST_F(PodTest, PromisingMoreMemoryThanThereIsIsSaidAndStopsNothing) {
+  Config("rondo: {memory: enforce, slotMemory: 2Gi}\n");
+  StartAgent();
+  const demo::Grant first = Admit("a");
+  EXPECT_TRUE(Sharing()["problem"].is_null());
+  Config("rondo: {memory: enforce,\n  slotMemory: 30Gi}\n");
+  const auto told = agent_->NextLineWith("slotMemory`");
+  ASSERT_TRUE(told.ok()) << told.status();
+  EXPECT_THAT(*told, AllOf(HasSubstr(Path("config") + ": line 3, column 15: "),
+                           HasSubstr("4 slots of 30Gi need more than the"),
+                           HasSubstr("write auto, or at most 20"),
+                           HasSubstr("or lower replicas to 2")));
+  EXPECT_EQ(Sharing()["problem"].get<std::string>(),
+            told->substr(told->find(Path("config"))));
+  EXPECT_THAT(Get("/metrics"), HasSubstr("\nrondo_sharing_problem 1\n"));
+  // The limit is in force, and the running pod has it too.
+  EXPECT_EQ(Slot(first,
+                 [](const json& s) {
+                   return s["memoryLimitBytes"] == 30 * kGiB;
+                 })["memoryLimitBytes"],
+            30 * kGiB);
+  EXPECT_EQ(Admit("b").envs.count("LD_PRELOAD"), 1u);
+  EXPECT_THAT(Get("/readyz"), HasSubstr("200 OK"));
+  Config("rondo: {memory: enforce, slotMemory: 4Gi}\n");
+  EXPECT_TRUE(agent_->NextLineWith("sharing: well again").ok());
+  EXPECT_TRUE(Sharing()["problem"].is_null());
+}
+
 TEST_F(PodTest, WithoutTheKeyNothingIsInstalled) {
   Config("");
   StartAgent();

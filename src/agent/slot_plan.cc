@@ -5,6 +5,9 @@
 #include <tuple>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
+#include "config/node.h"
+
 namespace rondo::agent {
 namespace {
 
@@ -12,8 +15,11 @@ constexpr uint64_t kMiB = 1 << 20;
 
 std::optional<uint64_t> LimitOf(const config::RondoOptions& options,
                                 const deviceplugin::SlotGroup& group) {
-  if (options.slot_memory_bytes) return options.slot_memory_bytes;
-  if (!group.usable_bytes) return std::nullopt;
+  if (!group.usable_bytes) return options.slot_memory_bytes;
+  // A program must not see a larger GPU than there is.
+  if (options.slot_memory_bytes)
+    return std::min(*options.slot_memory_bytes,
+                    *group.usable_bytes / kMiB * kMiB);
   // Of a device that is no longer shared, pods may still hold slots.
   const uint64_t shares = group.replicas > 0
                               ? static_cast<uint64_t>(group.replicas)
@@ -46,6 +52,25 @@ share::ShareConfig MakeShareConfig(
     }
   }
   return config;
+}
+
+absl::Status CheckSlotMemory(
+    const config::RondoOptions& options,
+    const std::vector<deviceplugin::SlotGroup>& groups) {
+  if (options.memory == config::MemoryMode::kOff) return absl::OkStatus();
+  std::string first;
+  int more = -1;
+  for (const deviceplugin::SlotGroup& group : groups) {
+    if (!group.usable_bytes) continue;
+    const auto problem = config::CheckSlotMemory(
+        options, group.replicas, *group.usable_bytes, group.uuid);
+    if (!problem) continue;
+    if (++more == 0) first = config::Describe(*problem);
+  }
+  if (more < 0) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(
+      first, ": it can be full before a slot is",
+      more == 0 ? "" : absl::StrCat("; the same holds for ", more, " more")));
 }
 
 void PodBook::OnAllocated(const std::vector<std::string>& slots,

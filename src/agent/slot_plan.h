@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "agent/annotations.h"
 #include "config/plan.h"
 #include "deviceplugin/manager.h"
@@ -21,10 +22,18 @@
 
 namespace rondo::agent {
 
-// What the plan makes of the slots. A slot's limit is slotMemory or, with
-// `auto`, what programs can have of the device's memory divided by its
-// replicas, in whole MiB; none where the device's memory is not known.
+// What the plan makes of the slots. A slot's limit is slotMemory, or all that
+// programs can have of the device where that is less; with `auto`, that divided
+// by the device's replicas, in whole MiB; none where the device's memory is not
+// known.
 share::ShareConfig MakeShareConfig(
+    const config::RondoOptions& options,
+    const std::vector<deviceplugin::SlotGroup>& groups);
+
+// Where the slots of a device are promised more memory than it has: all that
+// can be done is to say so, with the place in the file and what to write.
+// Names the first such device.
+absl::Status CheckSlotMemory(
     const config::RondoOptions& options,
     const std::vector<deviceplugin::SlotGroup>& groups);
 

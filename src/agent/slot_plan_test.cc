@@ -41,6 +41,46 @@ TEST(MakeShareConfig, AutoDividesWhatIsUsableInWholeMebibytes) {
     EXPECT_EQ(slot.limit_bytes, 2 * kGiB);
 }
 
+TEST(MakeShareConfig, NoSlotIsLargerThanItsDevice) {
+  config::RondoOptions options;
+  options.slot_memory_bytes = 12 * kGiB;
+  const share::ShareConfig config =
+      MakeShareConfig(options, {{"GPU-a", 10 * kGiB + 1, 2, {0, 1}},
+                                {"GPU-b", 16 * kGiB, 2, {0}},
+                                {"GPU-c", std::nullopt, 2, {0}}});
+  EXPECT_EQ(config.slots[0].limit_bytes, 10 * kGiB);
+  EXPECT_EQ(config.slots[2].limit_bytes, 12 * kGiB);
+  EXPECT_EQ(config.slots[3].limit_bytes, 12 * kGiB) << "size not known";
+}
+
+TEST(CheckSlotMemory, SaysWhereTheSlotsNeedMoreThanTheDeviceHas) {
+  const std::vector<deviceplugin::SlotGroup> groups = {
+      {"GPU-a", 40 * kGiB, 4, {0, 1, 2, 3}},
+      {"GPU-b", 16 * kGiB, 4, {0, 1, 2, 3}},
+      {"GPU-c", std::nullopt, 4, {0}},
+      // No longer shared: nothing is promised.
+      {"GPU-d", 1 * kGiB, 0, {1}},
+      {"GPU-e", 24 * kGiB, 2, {0, 1}}};
+  config::RondoOptions options;
+  options.slot_memory_line = 8;
+  options.slot_memory_column = 15;
+  EXPECT_TRUE(CheckSlotMemory(options, groups).ok()) << "auto";
+  options.slot_memory_bytes = 4 * kGiB;
+  EXPECT_TRUE(CheckSlotMemory(options, groups).ok()) << "fits exactly";
+  options.slot_memory_bytes = 5 * kGiB;
+  EXPECT_EQ(CheckSlotMemory(options, groups).message(),
+            "line 8, column 15: `rondo.slotMemory`: 4 slots of 5Gi need more "
+            "than the 16384 MiB of GPU-b (write auto, or at most 4096Mi, or "
+            "lower replicas to 3): it can be full before a slot is");
+  options.slot_memory_bytes = 30 * kGiB;
+  EXPECT_EQ(CheckSlotMemory(options, groups).message(),
+            "line 8, column 15: `rondo.slotMemory`: 4 slots of 30Gi need more "
+            "than the 40960 MiB of GPU-a (write auto, or at most 10240Mi): it "
+            "can be full before a slot is; the same holds for 2 more");
+  options.memory = config::MemoryMode::kOff;
+  EXPECT_TRUE(CheckSlotMemory(options, groups).ok()) << "limits nothing";
+}
+
 kube::DeviceHolder Holder(const std::string& pod,
                           std::vector<std::string> slots,
                           const std::string& container = "main") {

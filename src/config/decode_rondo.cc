@@ -80,6 +80,8 @@ void ReadMemory(const Node& node, RondoSpec& spec,
     return;
   }
   spec.options.slot_memory_bytes = *bytes;
+  spec.options.slot_memory_line = node.mark.line;
+  spec.options.slot_memory_column = node.mark.column;
 }
 
 void ReadDuration(const Node& node, absl::string_view key, microseconds least,

@@ -120,15 +120,12 @@ void CheckDevices(const SharedResource& resource, int count,
 void CheckMemory(const Plan& plan, const SharedResource& resource,
                  uint64_t memory, std::vector<Problem>& problems) {
   const auto& fixed = plan.rondo.slot_memory_bytes;
-  if (fixed && memory > 0 && *fixed * resource.replicas > memory) {
-    problems.push_back(At(
-        resource, Code::kSlotMemoryTooBig,
-        absl::StrCat(resource.replicas, " slots of ", FormatQuantity(*fixed),
-                     " need more than the ", memory >> 20, " MiB of a device"),
-        absl::StrCat("at most ", memory / *fixed,
-                     " replicas, or slotMemory of ", "at most ",
-                     (memory / resource.replicas) >> 20, "Mi")));
-    return;
+  if (memory > 0) {
+    if (auto problem = CheckSlotMemory(plan.rondo, resource.replicas, memory,
+                                       "a device")) {
+      problems.push_back(*std::move(problem));
+      return;
+    }
   }
   const uint64_t slot = fixed ? *fixed : memory / resource.replicas;
   if (slot == 0 || slot >= kLeastSlot) return;
@@ -170,6 +167,31 @@ DeviceGroups SmallestNode(const Plan& plan) {
     count = std::max(count, 1);
   }
   return groups;
+}
+
+std::optional<Problem> CheckSlotMemory(const RondoOptions& options,
+                                       int replicas, uint64_t memory_bytes,
+                                       absl::string_view device) {
+  if (!options.slot_memory_bytes || replicas < 1) return std::nullopt;
+  const uint64_t slot = *options.slot_memory_bytes;
+  const uint64_t part = memory_bytes / replicas;
+  if (slot <= part) return std::nullopt;
+  std::string hint = "write auto";
+  if (part >= kLeastSlotMemory)
+    absl::StrAppend(&hint, ", or at most ", part >> 20, "Mi");
+  if (const uint64_t fit = memory_bytes / slot; fit >= 2)
+    absl::StrAppend(&hint, ", or lower replicas to ", fit);
+  const std::string has =
+      absl::StrCat("more than the ", memory_bytes >> 20, " MiB of ", device);
+  return MakeProblem(
+      Code::kSlotMemoryTooBig, options.slot_memory_line,
+      options.slot_memory_column,
+      slot > memory_bytes
+          ? absl::StrCat("`rondo.slotMemory`: ", FormatQuantity(slot), " is ",
+                         has)
+          : absl::StrCat("`rondo.slotMemory`: ", replicas, " slots of ",
+                         FormatQuantity(slot), " need ", has),
+      std::move(hint));
 }
 
 std::vector<Problem> CheckOnNode(const Plan& plan, const DeviceGroups& groups) {

@@ -9,9 +9,11 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "absl/strings/string_view.h"
 #include "config/plan.h"
 #include "config/problem.h"
 
@@ -40,6 +42,13 @@ DeviceGroups SmallestNode(const Plan& plan);
 // Entries for resources that the node does not have; `devices` that name more
 // than it has; a device list too long for kubelet; too little memory a slot.
 std::vector<Problem> CheckOnNode(const Plan& plan, const DeviceGroups& groups);
+
+// slotMemory against a device that is given as `replicas` slots: an error at
+// its place in the file where they need more than the memory_bytes that the
+// device has. `device` names it ("a device", "GPU-…").
+std::optional<Problem> CheckSlotMemory(const RondoOptions& options,
+                                       int replicas, uint64_t memory_bytes,
+                                       absl::string_view device);
 
 // One thing that happens to running or new pods when `from` is replaced by
 // `to`.

@@ -98,6 +98,7 @@ TEST(CheckOnNodeTest, FindsWhatDoesNotSuitTheNode) {
     const char* more;
     DeviceGroups groups;
     const char* problem;  // empty = none
+    int line = 1;
   } kRows[] = {
       {"{name: gpu, replicas: 4}", "", Gpus(4, 81920), ""},
       {"{name: gpu, replicas: 8}", "", Gpus(1, 15360),
@@ -106,7 +107,19 @@ TEST(CheckOnNodeTest, FindsWhatDoesNotSuitTheNode) {
       {"{name: gpu, replicas: 4}", "rondo: {slotMemory: 1Gi}", Gpus(1, 81920),
        "under 2 GiB"},
       {"{name: gpu, replicas: 4}", "rondo: {slotMemory: 24Gi}", Gpus(1, 81920),
-       "4 slots of 24Gi need more than the 81920 MiB"},
+       "line 2, column 21: `rondo.slotMemory`: 4 slots of 24Gi need more than "
+       "the 81920 MiB of a device (write auto, or at most 20480Mi, or lower "
+       "replicas to 3)",
+       2},
+      {"{name: gpu, replicas: 4}", "rondo: {slotMemory: 100Gi}", Gpus(1, 81920),
+       "line 2, column 21: `rondo.slotMemory`: 100Gi is more than the 81920 "
+       "MiB of a device (write auto, or at most 20480Mi)",
+       2},
+      {"{name: gpu, replicas: 4}", "rondo: {slotMemory: 20Gi}", Gpus(1, 81920),
+       ""},
+      // 4 x 4 EiB would wrap round to 0.
+      {"{name: gpu, replicas: 4}", "rondo: {slotMemory: 4Ei}", Gpus(1, 81920),
+       "4Ei is more than", 2},
       {"{name: gpu, devices: 5, replicas: 2}", "", Gpus(4), "`devices: 5`"},
       {"{name: gpu, devices: [4], replicas: 2}", "", Gpus(4), "no device 4"},
       {"{name: gpu, replicas: 10000}", "", Gpus(8), "at most 7"},
@@ -122,7 +135,7 @@ TEST(CheckOnNodeTest, FindsWhatDoesNotSuitTheNode) {
     }
     ASSERT_EQ(problems.size(), 1u) << row.entries;
     EXPECT_THAT(Describe(problems[0]), HasSubstr(row.problem));
-    EXPECT_EQ(problems[0].line, 1);
+    EXPECT_EQ(problems[0].line, row.line);
   }
 }
 

@@ -108,6 +108,8 @@ struct RondoOptions {
   bool present = false;  // the key stands in the file
   MemoryMode memory = MemoryMode::kObserve;
   std::optional<uint64_t> slot_memory_bytes;  // empty = auto: usable / replicas
+  int slot_memory_line = 0;    // of the value in the file, 1-based
+  int slot_memory_column = 0;  // the same
   std::chrono::microseconds period{40'000};
   std::chrono::microseconds turn{500'000};
   // Standard tenants take turns as batch tenants do, while a latency tenant is
