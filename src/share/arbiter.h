@@ -80,6 +80,7 @@ class Arbiter {
   bool Served(const Tenant& tenant) const;
   void Plan(int64_t now_us, Decision* decision);
   void PlanStandard(int64_t now_us);
+  int PresentCount() const;
   double RotationUs() const;
   std::map<TenantId, double> DueSlices(int64_t now_us) const;
   void PlanTurns(int64_t now_us);

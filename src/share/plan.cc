@@ -49,15 +49,12 @@ bool Arbiter::Served(const Tenant& tenant) const {
 }
 
 void Arbiter::Plan(int64_t now_us, Decision* decision) {
-  int present = 0;
   bool served = false;
-  for (const auto& [id, tenant] : tenants_) {
-    present += tenant.groups > 0;
+  for (const auto& [id, tenant] : tenants_)
     // Throttled for some milliseconds is no reason to leave the turns.
     served |= tenant.groups > 0 && tenant.spec.cls == TenantClass::kLatency &&
               !tenant.over;
-  }
-  turns_ = served && present > 1;
+  turns_ = served && PresentCount() > 1;
   if (turns_) {
     UpdateTurn(now_us, decision);
     PlanTurns(now_us);

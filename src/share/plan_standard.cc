@@ -21,29 +21,31 @@ constexpr int64_t kObserveUs = 2'000'000;    // some fifty rotations
 
 }  // namespace
 
+int Arbiter::PresentCount() const {
+  return static_cast<int>(
+      std::count_if(tenants_.begin(), tenants_.end(),
+                    [](const auto& entry) { return entry.second.groups > 0; }));
+}
+
 // One rotation of all that are present. Of three or more it grows with their
 // number: slices have to stay long enough for what a switch costs.
 double Arbiter::RotationUs() const {
-  const auto present =
-      std::count_if(tenants_.begin(), tenants_.end(),
-                    [](const auto& entry) { return entry.second.groups > 0; });
-  return options_.period_us * std::max(1.0, present / 2.0);
+  return options_.period_us * std::max(1.0, PresentCount() / 2.0);
 }
 
 // By weight, a slice for each group of each tenant. One that would come out too
 // short stretches the whole rotation: the ratios stay.
 std::map<TenantId, double> Arbiter::DueSlices(int64_t now_us) const {
+  const bool alone = PresentCount() == 1;
+  const double rotation_us = RotationUs();
   double weights = 0;
-  int present = 0;
-  for (const auto& [id, tenant] : tenants_) {
+  for (const auto& [id, tenant] : tenants_)
     if (tenant.groups > 0) weights += tenant.spec.weight;
-    present += tenant.groups > 0;
-  }
   double stretch = 1;
   std::map<TenantId, double> slices;
   for (const auto& [id, tenant] : tenants_) {
     if (tenant.groups == 0) continue;
-    if (present == 1) {
+    if (alone) {
       // Its processes among themselves. They come and go, and nobody else has
       // anything of an exact division.
       const auto groups = std::bit_ceil(static_cast<unsigned>(tenant.groups));
@@ -51,7 +53,7 @@ std::map<TenantId, double> Arbiter::DueSlices(int64_t now_us) const {
                                     options_.short_slice_us)}};
     }
     const double slice =
-        RotationUs() * tenant.spec.weight / weights / ActiveGroups(now_us, id);
+        rotation_us * tenant.spec.weight / weights / ActiveGroups(now_us, id);
     slices[id] = slice;
     stretch = std::max(stretch, options_.least_slice_us / slice);
   }
