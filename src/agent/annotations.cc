@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/suggest.h"
 #include "config/duration.h"
+#include "kube/pod.h"
 
 namespace rondo::agent {
 namespace {
@@ -15,17 +16,16 @@ using share::TenantClass;
 constexpr char kClassKey[] = "rondo/class";
 constexpr char kWeightKey[] = "rondo/weight";
 constexpr char kLimitKey[] = "rondo/limit";
-// An annotation may have 256 KiB; a message names it, no more.
+// A message names an annotation, no more.
 constexpr size_t kMostShown = 64;
 
 std::string Shown(absl::string_view text) {
-  if (text.size() <= kMostShown) return std::string(text);
-  return absl::StrCat(text.substr(0, kMostShown), "...");
+  return kube::CutText(text, kMostShown);
 }
 
 AnnotationProblem Problem(const std::string& key, const std::string& value,
                           absl::string_view wrong, absl::string_view remedy) {
-  return {key, value,
+  return {Shown(key), Shown(value),
           absl::StrCat("annotation ", Shown(key), ": \"", Shown(value), "\" ",
                        wrong, ": ", remedy,
                        ". Until then the node's default is in force.")};

@@ -23,7 +23,7 @@ inline constexpr char kAnnotationPrefix[] = "rondo/";
 inline constexpr char kMemoryKey[] = "rondo/memory";
 
 struct AnnotationProblem {
-  std::string key;
+  std::string key;  // both cut to what a message shows
   std::string value;
   std::string message;  // what is wrong and what to write instead
   bool operator==(const AnnotationProblem&) const = default;

@@ -20,7 +20,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   for (const absl::string_view line : absl::StrSplit(text, '\n')) {
     const std::pair<std::string, std::string> entry =
         absl::StrSplit(line, absl::MaxSplits('=', 1));
-    pod.annotations[entry.first] = entry.second;
+    rondo::kube::KeepAnnotation(entry.first, entry.second, "rondo/", pod);
   }
   constexpr uint64_t kGpu = uint64_t{80} << 30;
   share::ShareConfig defaults;
@@ -47,6 +47,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if (!(slot.tenant.limit > 0 && slot.tenant.limit <= 1)) abort();
   if (plan.problems.size() > pod.annotations.size()) abort();
   for (const agent::PodProblem& problem : plan.problems)
-    if (problem.annotation.message.size() > 1024) abort();
+    if (problem.annotation.message.size() > 1024 ||
+        problem.annotation.value.size() > 67)
+      abort();
   return 0;
 }

@@ -5,6 +5,7 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "kube/pod.h"
 
 namespace rondo::agent {
 namespace {
@@ -49,7 +50,7 @@ TEST_P(BadAnnotation, IsAProblemWithARemedyAndNoSetting) {
   const ParsedAnnotations parsed = ParseAnnotations({{bad.key, bad.value}});
   ASSERT_THAT(parsed.problems, SizeIs(1));
   EXPECT_EQ(parsed.problems[0].key, bad.key);
-  EXPECT_EQ(parsed.problems[0].value, bad.value);
+  EXPECT_EQ(parsed.problems[0].value, kube::CutText(bad.value, 64));
   EXPECT_THAT(parsed.problems[0].message, HasSubstr(bad.key));
   EXPECT_THAT(parsed.problems[0].message, HasSubstr(bad.value.substr(0, 64)));
   EXPECT_THAT(parsed.problems[0].message, HasSubstr(bad.remedy));
@@ -88,6 +89,25 @@ INSTANTIATE_TEST_SUITE_P(
         {"rondo/main.weight", "3", "perhaps rondo/weight is meant"},
         {"rondo/zzzzzzzzzzzz", "3", "rondo/memory, rondo/class"},
         {"rondo/", "3", "rondo/memory"}}));
+
+// Of a value that was cut nothing is read, though its beginning is one.
+TEST(ParseAnnotations, ACutValueIsNone) {
+  for (const std::string rest : {" ", "0", "\n"}) {
+    kube::Pod pod;
+    std::string padding;
+    while (padding.size() < kube::kLongestText) padding += rest;
+    kube::KeepAnnotation("rondo/weight", "3" + padding, "rondo/", pod);
+    kube::KeepAnnotation("rondo/limit", "0.5" + padding, "rondo/", pod);
+    kube::KeepAnnotation("rondo/memory", "8Gi" + padding, "rondo/", pod);
+    kube::KeepAnnotation("rondo/class", "batch" + padding, "rondo/", pod);
+    const ParsedAnnotations parsed = ParseAnnotations(pod.annotations);
+    EXPECT_THAT(parsed.problems, SizeIs(4));
+    EXPECT_FALSE(parsed.settings.weight);
+    EXPECT_FALSE(parsed.settings.limit);
+    EXPECT_FALSE(parsed.settings.memory_bytes);
+    EXPECT_FALSE(parsed.settings.cls);
+  }
+}
 
 TEST(ParseAnnotations, OneBadValueLeavesTheOthersInForce) {
   const ParsedAnnotations parsed =

@@ -187,14 +187,10 @@ void Sharing::FollowPods() {
 }
 
 void Sharing::Tell(const std::vector<PodProblem>& problems) {
-  const std::set<std::string> uids = book_.uids();
-  std::erase_if(told_, [&](const auto& told) {
-    return !uids.contains(std::get<0>(told));
-  });
+  told_.KeepOnly(book_.uids());
   for (const PodProblem& problem : problems) {
     const AnnotationProblem& annotation = problem.annotation;
-    if (!told_.emplace(problem.uid, annotation.key, annotation.value).second)
-      continue;
+    if (!told_.Add(problem)) continue;
     LogWarning("pod ", problem.name_space, "/", problem.pod, ": ",
                annotation.message);
     if (events_ != nullptr)

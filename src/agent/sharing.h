@@ -24,7 +24,6 @@
 #include <mutex>
 #include <set>
 #include <string>
-#include <tuple>
 #include <vector>
 
 #include "agent/activity_feed.h"
@@ -108,7 +107,7 @@ class Sharing {
   PodBook book_;
   PodReport report_;  // the last one
   SlotPlan plan_;     // in force
-  std::set<std::tuple<std::string, std::string, std::string>> told_;
+  ToldProblems told_;
   // Tasks posted by threads look whether this is still there.
   const std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
   std::unique_ptr<kube::EventWriter> events_;  // null: no API server

@@ -123,6 +123,17 @@ std::set<std::string> PodBook::uids() const {
   return uids;
 }
 
+bool ToldProblems::Add(const PodProblem& problem) {
+  auto& told = told_[problem.uid];
+  return told.size() < kMostOfAPod &&
+         told.emplace(problem.annotation.key, problem.annotation.value).second;
+}
+
+void ToldProblems::KeepOnly(const std::set<std::string>& uids) {
+  std::erase_if(told_,
+                [&](const auto& pod) { return !uids.contains(pod.first); });
+}
+
 SlotPlan PlanSlots(share::ShareConfig defaults,
                    const std::map<std::string, uint64_t>& gpu_bytes,
                    const PodBook& book) {

@@ -10,6 +10,7 @@
 #include <map>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -69,6 +70,23 @@ struct PodProblem {
   std::string pod;
   std::string uid;
   AnnotationProblem annotation;
+};
+
+// Which problems were told already: each is told once. A pod can be edited for
+// ever, so of one pod kMostOfAPod different ones are told and remembered; what
+// is wrong now can be seen in the node's view all the same.
+class ToldProblems {
+ public:
+  static constexpr size_t kMostOfAPod = 64;
+
+  // Whether to tell it now.
+  bool Add(const PodProblem& problem);
+  // Forgets pods that are not among these.
+  void KeepOnly(const std::set<std::string>& uids);
+
+ private:
+  // By uid: key and value.
+  std::map<std::string, std::set<std::pair<std::string, std::string>>> told_;
 };
 
 struct SlotPlan {

@@ -201,5 +201,22 @@ TEST_F(PlanSlotsTest, AnAllocationEndsTheOldSettingsWhateverOlderReportsSay) {
   EXPECT_EQ(Plan().config.slots[1].tenant.weight, 1) << "given back";
 }
 
+TEST(ToldProblems, AreToldOnceAndNotForEver) {
+  ToldProblems told;
+  PodProblem problem{.uid = "u", .annotation = {.key = "k", .value = "v"}};
+  EXPECT_TRUE(told.Add(problem));
+  EXPECT_FALSE(told.Add(problem));
+  int count = 1;
+  for (int i = 0; i < 1000; ++i) {
+    problem.annotation.value = std::to_string(i);
+    count += told.Add(problem);
+  }
+  EXPECT_EQ(count, 64);
+  problem.uid = "other";
+  EXPECT_TRUE(told.Add(problem)) << "another pod's are told";
+  told.KeepOnly({"u"});
+  EXPECT_TRUE(told.Add(problem));
+}
+
 }  // namespace
 }  // namespace rondo::agent

@@ -8,7 +8,6 @@
 #include <mutex>
 #include <utility>
 
-#include "absl/strings/match.h"
 #include "base/file.h"
 #include "base/status.h"
 #include "base/unix_socket.h"
@@ -49,7 +48,7 @@ Pod FromProto(const v1alpha1::ObjectMeta& meta, absl::string_view prefix) {
           .created_unix_seconds = meta.creation_timestamp().seconds(),
           .annotations = {}};
   for (const auto& [key, value] : meta.annotations())
-    if (absl::StartsWith(key, prefix)) pod.annotations[key] = value;
+    KeepAnnotation(key, value, prefix, pod);
   return pod;
 }
 

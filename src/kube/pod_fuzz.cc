@@ -15,7 +15,10 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if (const auto list = kube::ParsePodList(text, "rondo/"); list.ok())
     for (const kube::Pod& pod : list->pods)
       for (const auto& [key, value] : pod.annotations)
-        if (pod.uid.empty() || key.rfind("rondo/", 0) != 0) abort();
+        if (pod.uid.empty() || key.rfind("rondo/", 0) != 0 ||
+            value.size() > kube::kLongestText + 3 ||
+            pod.annotations.size() > kube::kMostAnnotations)
+          abort();
   const auto event = kube::ParsePodEvent(text, "rondo/");
   if (event.ok() && event->type != kube::PodEvent::Type::kBookmark &&
       event->pod.uid.empty())

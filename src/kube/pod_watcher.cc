@@ -3,7 +3,6 @@
 
 #include <utility>
 
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
 #include "base/status.h"
@@ -51,8 +50,8 @@ absl::StatusOr<Pod> FromJson(const json& object, absl::string_view prefix) {
   const auto annotations = metadata->find("annotations");
   if (annotations != metadata->end() && annotations->is_object())
     for (const auto& [key, value] : annotations->items())
-      if (value.is_string() && absl::StartsWith(key, prefix))
-        pod.annotations[key] = value.get<std::string>();
+      if (value.is_string())
+        KeepAnnotation(key, value.get_ref<const std::string&>(), prefix, pod);
   return pod;
 }
 

@@ -38,6 +38,38 @@ TEST(ParsePodList, TakesWhatWasAskedFor) {
               IsEmpty());
 }
 
+TEST(CutText, NeverCutsACharacter) {
+  EXPECT_EQ(CutText("abc", 3), "abc");
+  EXPECT_EQ(CutText("abcd", 3), "abc...");
+  EXPECT_EQ(CutText("ab\u00e4", 3), "ab...");
+  EXPECT_EQ(CutText("a\u20ac\u20ac", 6), "a\u20ac...");
+  EXPECT_EQ(CutText(std::string(9, '\x80'), 3), "...") << "no text at all";
+}
+
+TEST(ParsePodList, KeepsNoMoreThanARightValueNeeds) {
+  nlohmann::json annotations = {{"rondo/weight", std::string(250 << 10, '3')}};
+  for (int i = 0; i < 10'000; ++i)
+    annotations["rondo/" + std::to_string(i)] = "x";
+  const nlohmann::json list = {
+      {"metadata", {{"resourceVersion", "7"}}},
+      {"items",
+       {{{"metadata", {{"uid", "u"}, {"annotations", annotations}}}}}}};
+  const Pod pod = ParsePodList(list.dump(), "rondo/")->pods.at(0);
+  EXPECT_THAT(pod.annotations, SizeIs(kMostAnnotations));
+  Pod one, other;
+  for (int i = 0; i < 100; ++i) {
+    KeepAnnotation(absl::StrCat("rondo/", i), "x", "rondo/", one);
+    KeepAnnotation(absl::StrCat("rondo/", 99 - i), "x", "rondo/", other);
+  }
+  EXPECT_EQ(one, other) << "whatever the order";
+  one = {};
+  KeepAnnotation("rondo/" + std::string(300, 'x'), "3", "rondo/", one);
+  EXPECT_THAT(one.annotations, IsEmpty());
+  KeepAnnotation("rondo/weight", std::string(250 << 10, '3'), "rondo/", one);
+  EXPECT_EQ(one.annotations["rondo/weight"],
+            std::string(kLongestText, '3') + "...");
+}
+
 TEST(ParsePodList, RefusesWhatIsNotOne) {
   for (const char* text :
        {"", "[]", "{}", R"({"metadata":{}})", R"({"metadata":{},"items":{}})",
