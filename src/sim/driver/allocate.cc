@@ -52,22 +52,17 @@ uint32_t ResourceManager::Alloc(const Caller& caller, AllocCall* call,
     return AllocClient(caller, call, params);
   Client* const client = objects_.FindOwn(call->client, caller.connection);
   if (client == nullptr) return rm::kInvalidClient;
-  if (call->handle == 0) call->handle = objects_.FreeHandle(*client);
-  if (call->handle == call->client || client->Find(call->handle) != nullptr)
-    return kInsertDuplicate;
+  std::optional<Object> object =
+      objects_.Make(*client, call->parent, &call->handle);
+  if (!object) return kInsertDuplicate;
   const Object* const parent = client->Find(call->parent);
   if (parent == nullptr && call->parent != call->client) return kInvalidParent;
-  Object object;
-  object.handle = call->handle;
-  object.parent = call->parent;
-  object.cls = call->cls;
-  object.pid = client->pid;
-  object.card = parent != nullptr ? parent->card : nullptr;
+  object->cls = call->cls;
+  object->card = parent != nullptr ? parent->card : nullptr;
   const uint32_t status = call->cls == rm::kClassEventBuffer
-                              ? FillLog(client, &object, params)
-                              : Fill(*client, &object, parent, params);
-  if (status == rm::kOk)
-    client->objects.emplace(call->handle, std::move(object));
+                              ? FillLog(client, &*object, params)
+                              : Fill(*client, &*object, parent, params);
+  if (status == rm::kOk) client->Add(*std::move(object));
   return status;
 }
 
@@ -239,26 +234,22 @@ uint32_t ResourceManager::VidHeap(const Caller& caller, Bytes arg) {
       Read<uint32_t>(raw + (tiled ? rm::kHeapAttrTiledAt : rm::kHeapAttrAt));
   const auto size = Read<uint64_t>(size_at);
   if (size == 0 || size > uint64_t{1} << 50) return rm::kInvalidArgument;
-  if (handle == 0) handle = objects_.FreeHandle(*client);
-  if (client->Find(handle) != nullptr) return kInsertDuplicate;
-  Object object;
-  object.handle = handle;
-  object.parent = a->parent;
-  object.card = card;
-  object.pid = client->pid;
-  object.cls = rm::kClassMemorySystem;
+  std::optional<Object> object = objects_.Make(*client, a->parent, &handle);
+  if (!object) return kInsertDuplicate;
+  object->card = card;
+  object->cls = rm::kClassMemorySystem;
   if (rm::AttrLocation(attr) == rm::kLocationVideo &&
       (Read<uint32_t>(raw + rm::kHeapFlagsAt) & rm::kMemoryFlagVirtual) == 0) {
-    object.cls = rm::kClassMemoryLocal;
+    object->cls = rm::kClassMemoryLocal;
     const uint64_t bytes = RoundUp(size, PageBytes(attr));
-    if (const uint32_t status = TakeBlock(&object, card, bytes);
+    if (const uint32_t status = TakeBlock(&*object, card, bytes);
         status != rm::kOk)
       return status;
     Write(size_at, bytes);
   }
   a->free = a->total - card->used_bytes();
   Write(raw + rm::kHeapHandleAt, handle);
-  client->objects.emplace(handle, std::move(object));
+  client->Add(*std::move(object));
   return rm::kOk;
 }
 

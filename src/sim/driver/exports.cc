@@ -14,18 +14,14 @@ namespace rondo::sim::driver {
 uint32_t ResourceManager::ImportBlock(Call* call, uint32_t parent,
                                       uint32_t* handle, const Exported& from) {
   if (call->client->Find(parent) == nullptr) return kInvalidParent;
-  if (*handle == 0) *handle = objects_.FreeHandle(*call->client);
-  if (call->client->Find(*handle) != nullptr) return kInsertDuplicate;
-  Object object;
-  object.handle = *handle;
-  object.parent = parent;
-  object.cls = rm::kClassMemoryLocal;
-  object.card = from.block->card;
-  object.pid = call->client->pid;
-  object.block = from.block;
-  object.tag = from.tag;
-  object.block->Hold(object.pid);
-  call->client->objects.emplace(*handle, std::move(object));
+  std::optional<Object> object = objects_.Make(*call->client, parent, handle);
+  if (!object) return kInsertDuplicate;
+  object->cls = rm::kClassMemoryLocal;
+  object->card = from.block->card;
+  object->block = from.block;
+  object->tag = from.tag;
+  object->block->Hold(object->pid);
+  call->client->Add(*std::move(object));
   return rm::kOk;
 }
 

@@ -39,6 +39,11 @@ Object* Client::Find(uint32_t handle) {
   return at == objects.end() ? nullptr : &at->second;
 }
 
+void Client::Add(Object object) {
+  const uint32_t number = object.handle;
+  objects.emplace(number, std::move(object));
+}
+
 void Client::Free(uint32_t handle) {
   std::vector<uint32_t> children;
   for (const auto& [child, object] : objects)
@@ -60,6 +65,7 @@ Client* Objects::FindOwn(uint32_t client, uint64_t connection) {
 uint32_t Objects::AddClient(uint32_t handle, Client client) {
   while (handle == 0)
     if (Find(++last_client_) == nullptr) handle = last_client_;
+  client.handle = handle;
   return clients_.emplace(handle, std::move(client)).second ? handle : 0;
 }
 
@@ -69,10 +75,16 @@ void Objects::CloseConnection(uint64_t connection) {
   });
 }
 
-uint32_t Objects::FreeHandle(const Client& client) {
-  do ++last_handle_;
-  while (client.objects.count(last_handle_) != 0);
-  return last_handle_;
+std::optional<Object> Objects::Make(const Client& client, uint32_t parent,
+                                    uint32_t* handle) {
+  while (*handle == 0)
+    if (!client.Taken(++last_handle_)) *handle = last_handle_;
+  if (client.Taken(*handle)) return std::nullopt;
+  Object object;
+  object.handle = *handle;
+  object.parent = parent;
+  object.pid = client.pid;
+  return object;
 }
 
 std::map<uint32_t, Objects::Usage> Objects::UsageOf(const Card& card) const {

@@ -15,6 +15,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "sim/driver/card.h"
@@ -81,11 +82,16 @@ struct Object {
 };
 
 struct Client {
+  uint32_t handle = 0;
   uint64_t connection = 0;
   uint32_t pid = 0, uid = 0;
   std::map<uint32_t, Object> objects;
 
   Object* Find(uint32_t handle);
+  bool Taken(uint32_t number) const {
+    return number == handle || objects.count(number) != 0;
+  }
+  void Add(Object object);
   // The object and all below it.
   void Free(uint32_t handle);
 };
@@ -100,8 +106,10 @@ class Objects {
   uint32_t AddClient(uint32_t handle, Client client);
   void FreeClient(uint32_t client) { clients_.erase(client); }
   void CloseConnection(uint64_t connection);
-  // A handle that no object of the client has.
-  uint32_t FreeHandle(const Client& client);
+  // An object for the client, still to be filled and added. *handle: 0 = one is
+  // chosen. Empty where the handle is taken.
+  std::optional<Object> Make(const Client& client, uint32_t parent,
+                             uint32_t* handle);
 
   struct Usage {
     uint64_t private_bytes = 0, owned_bytes = 0, duped_bytes = 0;

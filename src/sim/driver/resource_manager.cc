@@ -140,20 +140,17 @@ uint32_t ResourceManager::Dup(const Caller& caller, rm::DupArg* arg) {
   if (parent == nullptr) return kInvalidParent;
   if (from->channel >= 0 || (from->block == nullptr && from->group == nullptr))
     return rm::kNotSupported;
-  if (arg->object == 0) arg->object = objects_.FreeHandle(*client);
-  if (client->Find(arg->object) != nullptr) return kInsertDuplicate;
-  Object object;
-  object.handle = arg->object;
-  object.parent = arg->parent;
-  object.cls = from->cls;
-  object.card = from->card;
-  object.pid = client->pid;
-  object.block = from->block;
-  object.tag = from->tag;
-  object.group = from->group;
-  object.memory = from->memory;
-  if (object.block != nullptr) object.block->Hold(object.pid);
-  client->objects.emplace(arg->object, std::move(object));
+  std::optional<Object> object =
+      objects_.Make(*client, arg->parent, &arg->object);
+  if (!object) return kInsertDuplicate;
+  object->cls = from->cls;
+  object->card = from->card;
+  object->block = from->block;
+  object->tag = from->tag;
+  object->group = from->group;
+  object->memory = from->memory;
+  if (object->block != nullptr) object->block->Hold(object->pid);
+  client->Add(*std::move(object));
   return rm::kOk;
 }
 
