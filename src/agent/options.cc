@@ -5,23 +5,15 @@
 #include <map>
 
 #include "CLI/CLI.hpp"
+#include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "absl/strings/str_split.h"
 #include "absl/time/time.h"
+#include "agent/own_options.h"
 #include "base/status.h"
 #include "config/flag_table.h"
 
 namespace rondo::agent {
 namespace {
-
-// One of the agent's own flags: command line > environment > default, as for
-// NVIDIA's.
-void AddOwn(CLI::App& app, const config::Getenv& getenv, const char* flag,
-            const char* environment, std::string& value, const char* help) {
-  if (auto set = getenv(environment)) value = *set;
-  app.add_option(flag, value, absl::StrCat(help, " [$", environment, "]"))
-      ->capture_default_str();
-}
 
 void AddNvidias(CLI::App& app, std::map<std::string, std::string>& given) {
   for (const config::FlagInfo& flag : config::kFlags) {
@@ -60,29 +52,13 @@ void AddNvidias(CLI::App& app, std::map<std::string, std::string>& given) {
   }
 }
 
-std::vector<std::string> SplitList(const std::string& text) {
-  return absl::StrSplit(text, ',', absl::SkipEmpty());
-}
-
 }  // namespace
-
-std::vector<std::string> ReversedWords(int argc, char** argv) {
-  std::vector<std::string> words;
-  for (int i = argc - 1; i >= 1; --i) {
-    std::string word = argv[i];
-    if (word.size() > 3 && word.starts_with("--") && word.ends_with('=')) {
-      words.emplace_back();
-      word.pop_back();
-    }
-    words.push_back(std::move(word));
-  }
-  return words;
-}
 
 ParsedOptions ParseOptions(int argc, char** argv,
                            const config::Getenv& getenv) {
   Options options;
-  std::string fallbacks = absl::StrJoin(options.fallback_strategies, ",");
+  std::vector<std::string> fallbacks = {
+      absl::StrJoin(options.fallback_strategies, ",")};
   std::string recovery_quiet = "5s";
   std::string log_level = "info";
   CLI::App app("The node agent: shares this node's GPUs through kubelet.",
@@ -90,18 +66,13 @@ ParsedOptions ParseOptions(int argc, char** argv,
   AddNvidias(app, options.overrides.command_line);
   auto own = [&](const char* flag, const char* environment, std::string& value,
                  const char* help) {
-    AddOwn(app, getenv, flag, environment, value, help);
+    AddOption(app, getenv, {flag, environment, help}, value);
   };
-  own("--config-dir", "CONFIG_DIR", options.config_dir,
-      "folder with one config a file; a mounted ConfigMap");
-  own("--default-config", "DEFAULT_CONFIG", options.default_config,
-      "the file in it to use when the node has no label");
-  own("--fallback-strategies", "FALLBACK_STRATEGIES", fallbacks,
-      "then, in this order: named, single, empty");
-  own("--node-name", "NODE_NAME", options.node_name,
-      "this node; its label chooses the config");
-  own("--node-label", "NODE_LABEL", options.node_label,
-      "the label that names the config");
+  own("--config-dir", "CONFIG_DIR", options.config_dir, kConfigFolderHelp);
+  AddOption(app, getenv, kDefaultConfig, options.default_config);
+  AddOption(app, getenv, kFallbackStrategies, fallbacks);
+  AddOption(app, getenv, kNodeName, options.node_name);
+  AddOption(app, getenv, kNodeLabel, options.node_label);
   own("--listen", "RONDO_LISTEN", options.listen,
       "address of /metrics, /healthz, /readyz and /api; empty = none");
   own("--device-plugin-dir", "RONDO_DEVICE_PLUGIN_DIR",
@@ -144,7 +115,7 @@ ParsedOptions ParseOptions(int argc, char** argv,
   }
   options.recovery_quiet = absl::ToChronoMilliseconds(quiet);
   options.log_level = *level;
-  options.fallback_strategies = SplitList(fallbacks);
+  options.fallback_strategies = SplitLists(fallbacks);
   if (auto set = getenv("CONFIG_FILE")) options.config_file = *set;
   if (const auto given = options.overrides.command_line.find("configFile");
       given != options.overrides.command_line.end())

@@ -52,11 +52,6 @@ struct Options {
   LogLevel log_level = LogLevel::kInfo;
 };
 
-// The words for CLI11, last first as it wants them. It knows no empty value in
-// `--name=`, which clears a default (`--kubelet-socket=` means "do not
-// register"); as a word of its own it does.
-std::vector<std::string> ReversedWords(int argc, char** argv);
-
 // Either options to run with, or an exit code: --help printed (0), or an error
 // told on stderr (2).
 struct ParsedOptions {

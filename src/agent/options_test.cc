@@ -67,6 +67,21 @@ TEST(ParseOptions, CommandLineWinsOverEnvironment) {
   EXPECT_EQ(Parse({"--listen=:1"}, environment).options->listen, ":1");
 }
 
+TEST(ParseOptions, FallbacksAreListsThatMayBeGivenSeveralTimes) {
+  using Words = std::vector<std::string>;
+  const auto fallbacks = [](const Words& words,
+                            const Environment& environment = {}) {
+    return Parse(words, environment).options->fallback_strategies;
+  };
+  EXPECT_EQ(fallbacks({}), (Words{"named", "single"}));
+  EXPECT_EQ(fallbacks({}, {{"FALLBACK_STRATEGIES", "single, empty"}}),
+            (Words{"single", "empty"}));
+  EXPECT_EQ(fallbacks({"--fallback-strategies=single", "--fallback-strategies",
+                       "named,empty"}),
+            (Words{"single", "named", "empty"}));
+  EXPECT_EQ(fallbacks({"--fallback-strategies="}), Words{});
+}
+
 TEST(ParseOptions, BadUsageIsExitCode2AndHelpIs0) {
   EXPECT_EQ(Parse({"--no-such-flag"}).exit_code, kExitUsage);
   EXPECT_EQ(Parse({"--log-level=loud"}).exit_code, kExitUsage);

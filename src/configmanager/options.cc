@@ -7,12 +7,9 @@
 
 #include "CLI/CLI.hpp"
 #include "absl/status/status.h"
-#include "absl/strings/ascii.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
-#include "absl/strings/str_split.h"
-#include "agent/options.h"
+#include "agent/own_options.h"
 #include "base/status.h"
 #include "config/merge.h"
 
@@ -44,11 +41,7 @@ absl::Status Check(const Words& words, Options& options) {
     return absl::InvalidArgumentError(
         absl::StrCat("signal '", words.signal, "' is no number of a signal (1-",
                      SIGRTMAX, ")"));
-  for (const std::string& list : words.fallbacks)
-    for (absl::string_view word : absl::StrSplit(list, ',')) {
-      word = absl::StripAsciiWhitespace(word);
-      if (!word.empty()) options.fallback_strategies.emplace_back(word);
-    }
+  options.fallback_strategies = agent::SplitLists(words.fallbacks);
   const struct {
     const char* name;
     const std::string& value;
@@ -77,10 +70,7 @@ ParsedOptions ParseOptions(int argc, char** argv,
       "config-manager");
   auto add = [&](const char* flag, const char* variable, std::string& value,
                  const char* help) {
-    if (auto set = getenv(variable)) value = *set;
-    return app
-        .add_option(flag, value, absl::StrCat(help, " [$", variable, "]"))
-        ->capture_default_str();
+    return agent::AddOption(app, getenv, {flag, variable, help}, value);
   };
   // Go's form: --x, --x=true, --x=false.
   auto add_bool = [&](const char* flag, const char* variable,
@@ -94,22 +84,14 @@ ParsedOptions ParseOptions(int argc, char** argv,
            "link the config once, then end");
   add("--kubeconfig", "KUBECONFIG", options.kubeconfig,
       "how to reach the API server; empty = as a pod of the cluster");
-  add("--node-name", "NODE_NAME", options.node_name,
-      "this node; its label chooses the config");
-  add("--node-label", "NODE_LABEL", options.node_label,
-      "the label that names the config");
+  agent::AddOption(app, getenv, agent::kNodeName, options.node_name);
+  agent::AddOption(app, getenv, agent::kNodeLabel, options.node_label);
   add("--config-file-srcdir", "CONFIG_FILE_SRCDIR", options.source_dir,
-      "folder with one config a file; a mounted ConfigMap");
+      agent::kConfigFolderHelp);
   add("--config-file-dst", "CONFIG_FILE_DST", options.destination,
       "the link to the chosen one");
-  add("--default-config", "DEFAULT_CONFIG", options.default_config,
-      "the config to use when the node has no label");
-  if (auto set = getenv("FALLBACK_STRATEGIES")) words.fallbacks = {*set};
-  app.add_option(
-         "--fallback-strategies", words.fallbacks,
-         "then, in this order: named, single, empty [$FALLBACK_STRATEGIES]")
-      ->expected(1)
-      ->take_all();
+  agent::AddOption(app, getenv, agent::kDefaultConfig, options.default_config);
+  agent::AddOption(app, getenv, agent::kFallbackStrategies, words.fallbacks);
   add_bool("--send-signal", "SEND_SIGNAL", words.send_signal,
            "signal the process when its config changed");
   add("--signal", "SIGNAL", words.signal, "the signal's number");
