@@ -110,12 +110,14 @@ bool Card::Holding() const {
   return false;
 }
 
-void Card::GiveUpHolders() {
-  for (auto& [id, group] : groups_)
+void Card::GiveUpHolders(const std::function<bool(uint32_t pid)>& spared) {
+  for (auto& [id, group] : groups_) {
+    if (spared(group.pid)) continue;
     for (Waiter& w : group.page->waiters) {
       uint32_t expected = kWaiterHolding;
       w.state.compare_exchange_strong(expected, kWaiterClaimed);
     }
+  }
 }
 
 int64_t Card::NextEvent() const {

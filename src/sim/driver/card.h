@@ -11,6 +11,7 @@
 #define RONDO_SIM_DRIVER_CARD_H_
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
@@ -71,8 +72,8 @@ class Card : public Engine::Observer {
   void Poll(bool coupled_only);
   // A thread that lives in simulated time is awake: time must stand still.
   bool Holding() const;
-  // Stops waiting for those that hold.
-  void GiveUpHolders();
+  // Stops waiting for those that hold, but for those of processes in `spared`.
+  void GiveUpHolders(const std::function<bool(uint32_t pid)>& spared);
   int64_t NextEvent() const;
   void AdvanceTo(int64_t time_ns);
   int64_t now() const { return engine_.now(); }

@@ -8,9 +8,17 @@
 
 #include <algorithm>
 #include <climits>
+#include <filesystem>
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "base/file.h"
 
 namespace rondo::sim::driver {
 namespace {
+
+// Between looks at a thread that is waited for longer.
+constexpr int64_t kLookAgainNs = 10'000'000;
 
 int64_t RealtimeNs() {
   timespec t{};
@@ -24,6 +32,23 @@ void FutexWait(std::atomic<uint32_t>* word, uint32_t seen, int64_t wait_ns) {
              static_cast<long>(wait_ns % 1'000'000'000)};
   syscall(SYS_futex, word, FUTEX_WAIT, seen, wait_ns == kNever ? nullptr : &t,
           nullptr, 0);
+}
+
+// One of its threads is held up by the machine, not stopped and not asleep.
+bool LacksProcessor(uint32_t pid) {
+  namespace fs = std::filesystem;
+  std::error_code error;
+  for (fs::directory_iterator at(absl::StrCat("/proc/", pid, "/task"), error),
+       end;
+       !error && at != end; at.increment(error)) {
+    const auto stat = ReadFile(at->path() / "stat");
+    // "pid (name) state …", and the name may hold anything.
+    const size_t name_end = stat.ok() ? stat->rfind(") ") : std::string::npos;
+    if (name_end == std::string::npos) continue;
+    const std::string state = stat->substr(name_end + 2, 1);
+    if (state == "R" || state == "D") return true;
+  }
+  return false;
 }
 
 }  // namespace
@@ -88,21 +113,27 @@ void Pacer::AdvanceTo(int64_t time_ns) {
   }
 }
 
+bool Pacer::Holding() const {
+  return tasks_.empty() &&
+         std::any_of(cards_.begin(), cards_.end(),
+                     [](const Card* card) { return card->Holding(); });
+}
+
 // 0 = nobody holds the time.
 int64_t Pacer::HoldLeft() {
-  const bool holding =
-      tasks_.empty() &&
-      std::any_of(cards_.begin(), cards_.end(),
-                  [](const Card* card) { return card->Holding(); });
-  if (!holding) {
+  if (!Holding()) {
     hold_since_ns_ = -1;
     return 0;
   }
   const int64_t now = clock_.Now().count();
   if (hold_since_ns_ < 0) hold_since_ns_ = now;
-  const int64_t left = hold_since_ns_ + kHoldNs - now;
-  if (left > 0) return left;
-  for (Card* const card : cards_) card->GiveUpHolders();
+  const int64_t held = now - hold_since_ns_;
+  if (held < kHoldNs) return kHoldNs - held;
+  for (Card* const card : cards_)
+    card->GiveUpHolders([held](uint32_t pid) {
+      return held < kLongestHoldNs && LacksProcessor(pid);
+    });
+  if (Holding()) return kLookAgainNs;
   hold_since_ns_ = -1;
   return 0;
 }

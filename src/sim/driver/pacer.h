@@ -28,8 +28,10 @@ namespace rondo::sim::driver {
 class Pacer {
  public:
   // How long simulated time stands still for a thread that was woken and has
-  // not come back: one that was stopped must not stop the node.
+  // not come back: one that was stopped must not stop the node. A process that
+  // could run and gets no processor is not stopped: it is waited for longer.
   static constexpr int64_t kHoldNs = 100'000'000;
+  static constexpr int64_t kLongestHoldNs = 10'000'000'000;
   // A node that is further behind gives up the rest: it was overloaded.
   static constexpr int64_t kMaxLagNs = 250'000'000;
 
@@ -54,6 +56,7 @@ class Pacer {
   int64_t Wall() const { return clock_.Now().count() - start_ns_ - slip_ns_; }
   int64_t NextEvent() const;
   void AdvanceTo(int64_t time_ns);
+  bool Holding() const;
   int64_t HoldLeft();
   void SetWallOffset();
 
