@@ -20,6 +20,8 @@ TEST(Client, OpensAndListsGpus) {
   EXPECT_EQ((*gpus)[0].uuid, "GPU-a");
   EXPECT_EQ((*gpus)[1].uuid, "GPU-b");
   EXPECT_NE((*gpus)[0].subdevice, (*gpus)[1].subdevice);
+  EXPECT_EQ(FindGpu(**client, "GPU-b")->uuid, "GPU-b");
+  EXPECT_TRUE(absl::IsNotFound(FindGpu(**client, "MIG-a").status()));
 }
 
 TEST(Client, NoDriverIsNotFound) {
@@ -49,7 +51,7 @@ TEST(Gpu, SwitchesUpTo64ChannelsInOneCall) {
   TestDriver driver;
   const auto client = Client::Open(driver);
   ASSERT_TRUE(client.ok());
-  const Gpu gpu = ListGpus(**client)->front();
+  const Gpu gpu = *FindGpu(**client, "GPU-0");
   std::vector<Channel> channels;
   for (uint32_t i = 0; i < 64; ++i) channels.push_back({0xc1, i});
   ASSERT_TRUE(SwitchChannels(**client, gpu, true, channels).ok());

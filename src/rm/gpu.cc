@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <memory>
 
+#include "absl/strings/str_cat.h"
 #include "base/status.h"
 #include "rm/abi.h"
 #include "rm/control.h"
@@ -54,6 +55,21 @@ absl::StatusOr<std::vector<Gpu>> ListGpus(Client& client) {
   }
   if (gpus.empty()) return Annotate(last, "list GPUs");
   return gpus;
+}
+
+absl::StatusOr<Gpu> FindGpu(Client& client, absl::string_view uuid) {
+  RONDO_ASSIGN_OR_RETURN(const std::vector<Gpu> gpus, ListGpus(client));
+  const Gpu* found = nullptr;
+  for (const Gpu& gpu : gpus) {
+    if (gpu.uuid == uuid)
+      found = &gpu;
+    else  // its subdevice goes with it
+      RONDO_RETURN_IF_ERROR(client.Free(client.handle(), gpu.device));
+  }
+  if (found == nullptr)
+    return absl::NotFoundError(
+        absl::StrCat("the driver's client sees no GPU ", uuid));
+  return *found;
 }
 
 absl::Status SwitchChannels(Client& client, const Gpu& gpu, bool suspend,

@@ -13,6 +13,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "rm/client.h"
 
 namespace rondo::rm {
@@ -25,6 +26,8 @@ struct Gpu {
 
 // All GPUs that are attached, with a device and a subdevice each.
 absl::StatusOr<std::vector<Gpu>> ListGpus(Client& client);
+// One of them, and no objects for the others. NotFound where it is not there.
+absl::StatusOr<Gpu> FindGpu(Client& client, absl::string_view uuid);
 
 struct Channel {
   uint32_t client = 0;  // whose handle

@@ -36,6 +36,8 @@ class TestDriver : public System {
   std::map<uint32_t, uint64_t> pid_bytes;
   // Answers 0x2080110B; empty: success, recorded in `suspended`.
   std::function<uint32_t(const DisableChannelsParams&)> on_switch;
+  // Before 0x2080110B does anything, with the index of its GPU; it may wait.
+  std::function<void(uint32_t gpu)> before_switch;
   std::vector<uint32_t> switch_counts;  // channels of each call
   uint32_t bind_status = kOk;
   uint32_t flush_status = kOk;
@@ -75,6 +77,12 @@ class TestDriver : public System {
           flush();
           return absl::OkStatus();
         }
+        if (arg.cmd == kCtrlDisableChannels && before_switch) {
+          const uint32_t gpu = gpu_of_[{arg.client, arg.object}];
+          lock.unlock();
+          before_switch(gpu);
+          lock.lock();
+        }
         arg.status = Control(arg);
         break;
       }
@@ -105,14 +113,14 @@ class TestDriver : public System {
   void Alloc(AllocArg& arg) {
     arg.status = kOk;
     if (arg.cls == kClassRootClient) {
-      arg.handle = 0xc1d00001;
+      arg.handle = ++last_client_;
     } else if (arg.cls == kClassDevice) {
       uint32_t id;
       memcpy(&id, reinterpret_cast<void*>(arg.params), sizeof(id));
       if (id >= uuids.size()) arg.status = kInvalidArgument;
-      gpu_of_[arg.handle] = id;
+      gpu_of_[{arg.client, arg.handle}] = id;
     } else if (arg.cls == kClassSubdevice) {
-      gpu_of_[arg.handle] = gpu_of_[arg.parent];
+      gpu_of_[{arg.client, arg.handle}] = gpu_of_[{arg.client, arg.parent}];
     }
   }
 
@@ -121,7 +129,7 @@ class TestDriver : public System {
     switch (arg.cmd) {
       case kCtrlGetGid: {
         auto& gid = *static_cast<GidParams*>(params);
-        strncpy(gid.data, uuids[gpu_of_[arg.object]].c_str(),
+        strncpy(gid.data, uuids[gpu_of_[{arg.client, arg.object}]].c_str(),
                 sizeof(gid.data) - 1);
         return kOk;
       }
@@ -155,7 +163,8 @@ class TestDriver : public System {
     }
   }
 
-  std::map<uint32_t, uint32_t> gpu_of_;
+  uint32_t last_client_ = 0xc1d00000;
+  std::map<std::pair<uint32_t, uint32_t>, uint32_t> gpu_of_;  // client, object
   uint32_t mapped_ = 0;
 };
 

@@ -82,7 +82,7 @@ void GpuShare::CarryOut(const Switch& call) {
     LogDebug(Name(id), call.suspend ? ": suspend " : ": resume ",
              process->channels.size(), " channels");
   }
-  suspender_->Switch(uuid_, call.suspend, std::move(channels),
+  suspender_->Switch(call.suspend, std::move(channels),
                      [this, alive = alive_, op = call.op](
                          const std::map<ProcessId, absl::Status>& results) {
                        if (!*alive) return;

@@ -62,9 +62,8 @@ class ShareImpl : public Share, public SlotServer::Observer {
       : loop_(loop),
         clock_(clock),
         options_(options),
-        server_(loop, options.run_dir, this, options.replay_window),
-        suspender_(loop, system, options.dev_dir,
-                   [this](const absl::Status& status) { OnReady(status); }) {
+        system_(system),
+        server_(loop, options.run_dir, this, options.replay_window) {
     ScheduleAudit();
   }
   ~ShareImpl() override { loop_.CancelTimer(audit_timer_); }
@@ -89,14 +88,16 @@ class ShareImpl : public Share, public SlotServer::Observer {
     TenantId tenant = 0;
   };
   struct Gpu {
-    std::unique_ptr<GpuShare> share;
+    absl::Status ready = absl::UnavailableError("the driver is being opened");
+    std::unique_ptr<Suspender> suspender;
+    std::unique_ptr<GpuShare> share;  // goes before what it uses
     Audit audit;
   };
 
   Gpu& GpuOf(const std::string& uuid);
   GpuShare* ShareOf(ProcessId process);
   void Put(const SlotSpec& spec, Slot* slot);
-  void OnReady(const absl::Status& status);
+  void OnReady(const std::string& uuid, const absl::Status& status);
   void ScheduleAudit();
   void AuditGpu(const std::string& uuid);
   std::vector<Audit::Process> LedgerOf(const std::string& uuid) const;
@@ -106,31 +107,34 @@ class ShareImpl : public Share, public SlotServer::Observer {
   const ShareOptions options_;
   ArbiterOptions arbiter_options_;
   RateCallback on_rate_;
-  absl::Status ready_ = absl::UnavailableError("the driver is being opened");
   EventLoop::TimerId audit_timer_ = 0;
   TenantId last_tenant_ = 0;
   std::map<std::string, Slot> slots_;
+  rm::System& system_;
   SlotServer server_;
-  Suspender suspender_;
-  std::map<std::string, Gpu> gpus_;  // first to go: they use the two above
+  std::map<std::string, Gpu> gpus_;  // first to go: they use the server
 };
 
-void ShareImpl::OnReady(const absl::Status& status) {
-  ready_ = status;
+void ShareImpl::OnReady(const std::string& uuid, const absl::Status& status) {
+  gpus_.at(uuid).ready = status;
   if (status.ok())
-    LogInfo("driver opened: tenants can be suspended and are audited");
+    LogInfo(uuid, " opened: tenants can be suspended and are audited");
   else
-    LogWarning("no suspension of tenants and no audit: ", status.message());
+    LogWarning(uuid,
+               ": no suspension of tenants and no audit: ", status.message());
 }
 
 ShareImpl::Gpu& ShareImpl::GpuOf(const std::string& uuid) {
   Gpu& gpu = gpus_[uuid];
-  if (gpu.share == nullptr)
-    gpu.share = std::make_unique<GpuShare>(
-        loop_, clock_, uuid, arbiter_options_, &server_, &suspender_,
-        [this, uuid](int64_t us) {
-          if (on_rate_) on_rate_(uuid, std::chrono::microseconds(us));
-        });
+  if (gpu.share != nullptr) return gpu;
+  gpu.suspender = std::make_unique<Suspender>(
+      loop_, system_, options_.dev_dir, uuid,
+      [this, uuid](const absl::Status& status) { OnReady(uuid, status); });
+  gpu.share = std::make_unique<GpuShare>(
+      loop_, clock_, uuid, arbiter_options_, &server_, gpu.suspender.get(),
+      [this, uuid](int64_t us) {
+        if (on_rate_) on_rate_(uuid, std::chrono::microseconds(us));
+      });
   return gpu;
 }
 
@@ -278,8 +282,8 @@ void ShareImpl::AuditGpu(const std::string& uuid) {
   std::set<uint32_t> pids;
   for (const Audit::Process& process : before) pids.insert(process.pid);
   if (pids.empty()) return;
-  suspender_.ReadBytes(
-      uuid, {pids.begin(), pids.end()},
+  gpus_.at(uuid).suspender->ReadBytes(
+      {pids.begin(), pids.end()},
       [this, uuid, before = std::move(before)](
           const absl::StatusOr<std::map<uint32_t, uint64_t>>& bytes) {
         LogDebug(uuid, ": audit");
@@ -304,8 +308,8 @@ ShareStats ShareImpl::Snapshot() {
   for (auto& [uuid, gpu] : gpus_) {
     GpuStats& out = stats.gpus.emplace_back();
     out.uuid = uuid;
-    out.suspender_ready = ready_.ok();
-    if (!ready_.ok()) out.suspender_problem = std::string(ready_.message());
+    out.suspender_ready = gpu.ready.ok();
+    out.suspender_problem = std::string(gpu.ready.message());
     if (gpu.share->Fresh(Activity::Source::kSwitchLog))
       out.activity_source = "switch-log";
     else if (gpu.share->Fresh(Activity::Source::kSampling))
@@ -314,7 +318,8 @@ ShareStats ShareImpl::Snapshot() {
   for (auto& [id, slot] : slots_) {
     Gpu& gpu = gpus_.at(slot.spec.gpu_uuid);
     stats.slots.push_back(MakeSlotStats(slot.spec, server_, gpu.audit,
-                                        gpu.share->View(slot.tenant), ready_));
+                                        gpu.share->View(slot.tenant),
+                                        gpu.ready));
   }
   return stats;
 }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Sharing of a node's GPUs among slots: the facade that the agent and `rondo
-// run` drive. It owns the slot sockets, one ledger a slot, one arbiter a GPU,
-// the suspender's thread and the audit.
+// run` drive. It owns the slot sockets, one ledger a slot, one arbiter and
+// one suspender (with its thread) a GPU, and the audit.
 //
 // Threads: everything on the loop's thread; callbacks too. Failure: a driver
 // that cannot be opened does not stop it: memory is still kept and slices still

@@ -4,6 +4,9 @@
 // behind rm::System.
 #include "share/share.h"
 
+#include <atomic>
+#include <future>
+
 #include "base/file.h"
 #include "base/log.h"
 #include "gtest/gtest.h"
@@ -16,6 +19,7 @@ namespace {
 using std::chrono::milliseconds;
 
 constexpr char kGpu[] = "GPU-0";
+constexpr char kOtherGpu[] = "GPU-1";
 constexpr uint32_t kTiny = 200;
 
 // A tenant of one process with one channel group: answers slices at once.
@@ -43,6 +47,7 @@ struct Tenant {
   }
 
   TestShim shim;
+  std::string gpu;
   uint32_t client = 0;
   uint32_t slice_us = 0;  // last asked for
   bool answers = true;
@@ -64,9 +69,10 @@ class ShareTest : public testing::Test {
     share_ = *std::move(share);
     ASSERT_TRUE(share_->Configure(config_).ok());
   }
-  void AddSlot(TenantSpec tenant, uint64_t limit = 1000) {
+  void AddSlot(TenantSpec tenant, uint64_t limit = 1000,
+               const char* gpu = kGpu) {
     SlotSpec spec;
-    spec.gpu_uuid = kGpu;
+    spec.gpu_uuid = gpu;
     spec.replica = static_cast<int>(config_.slots.size());
     spec.limit_bytes = limit;
     spec.memory = config::MemoryMode::kEnforce;
@@ -75,6 +81,7 @@ class ShareTest : public testing::Test {
   }
   Tenant& Attach(int slot) {
     tenants_.push_back(std::make_unique<Tenant>(loop_));
+    tenants_.back()->gpu = config_.slots[slot].gpu_uuid;
     EXPECT_TRUE(tenants_.back()->Attach(
         dir_.path() + "/" + config_.slots[slot].folder() + "/agent.sock",
         0xc1d00010 + static_cast<uint32_t>(tenants_.size())));
@@ -82,16 +89,18 @@ class ShareTest : public testing::Test {
   }
   bool Off(const Tenant& t) { return driver_.IsSuspended(t.client, 0x10); }
   // How many could run on a tiny slice right now.
-  int TinyRunnable() {
+  int TinyRunnable(const std::string& gpu) {
     int count = 0;
     for (const auto& t : tenants_)
-      count += t->slice_us != 0 && t->slice_us < kTiny && !Off(*t);
+      count +=
+          t->gpu == gpu && t->slice_us != 0 && t->slice_us < kTiny && !Off(*t);
     return count;
   }
   bool Until(const std::function<bool()>& done) {
     return RunUntil(loop_, [&] {
       for (const auto& t : tenants_) t->Pump();
-      EXPECT_LE(TinyRunnable(), 1);
+      EXPECT_LE(TinyRunnable(kGpu), 1);
+      EXPECT_LE(TinyRunnable(kOtherGpu), 1);
       return done();
     });
   }
@@ -184,6 +193,40 @@ TEST_F(ShareTest, AStuckShimHoldsNobodyUp) {
     other_ran |= Off(stuck) && !Off(other);
     return stuck_ran && other_ran;
   }));
+}
+
+TEST_F(ShareTest, ASlowDriverCallOnOneGpuDelaysNoOther) {
+  driver_.uuids = {kGpu, kOtherGpu};
+  std::promise<void> release;
+  std::atomic<bool> stuck{false};
+  driver_.before_switch = [&, released =
+                                  release.get_future().share()](uint32_t gpu) {
+    if (gpu != 0) return;
+    stuck = true;
+    released.wait();
+  };
+  for (const char* gpu : {kGpu, kOtherGpu}) {
+    AddSlot({.cls = TenantClass::kLatency}, 1000, gpu);
+    for (int i = 0; i < 2; ++i)
+      AddSlot({.cls = TenantClass::kBatch}, 1000, gpu);
+  }
+  config_.turn = milliseconds(30);
+  Start();
+  for (int i = 0; i < 3; ++i) Attach(i);
+  EXPECT_TRUE(Until([&] { return stuck.load(); }));
+  for (int i = 3; i < 6; ++i) Attach(i);
+  const Tenant &a = *tenants_[4], &b = *tenants_[5];
+  bool a_ran = false, b_ran = false;
+  EXPECT_TRUE(Until([&] {
+    share_->OnActivity(kOtherGpu, Activity::Source::kSwitchLog,
+                       RealClock().Now(), milliseconds(0), {});
+    a_ran |= Off(b) && !Off(a);
+    b_ran |= Off(a) && !Off(b);
+    return a_ran && b_ran;
+  })) << "turns change there meanwhile";
+  EXPECT_FALSE(Off(*tenants_[1]) || Off(*tenants_[2])) << "it is stuck still";
+  release.set_value();
+  EXPECT_TRUE(Until([&] { return Off(*tenants_[1]) || Off(*tenants_[2]); }));
 }
 
 TEST_F(ShareTest, WithoutADriverMemoryIsStillKeptAndTheStatsSayWhy) {

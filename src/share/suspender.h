@@ -1,13 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The agent's hand on the driver: suspends and resumes processes of any tenant
-// by their channels, and asks for the bytes that each process is charged with.
-// A thread of its own, since a driver call takes up to a millisecond and may
-// wait for others; calls are carried out in the order of asking.
+// The agent's hand on one GPU: suspends and resumes processes of any tenant by
+// their channels, and asks for the bytes that each process is charged with. It
+// has a thread and a client of the driver of its own, since a driver call takes
+// up to a millisecond and may wait for others: a GPU whose calls are slow
+// delays its own turns and no other's. Calls are carried out in the order of
+// asking.
 //
 // Threads: all methods on the loop's thread; answers are posted there. Failure:
-// where the driver cannot be opened, every call answers with that reason, and
-// it is tried again from time to time.
+// where the driver cannot be opened, or does not have the GPU (as it does not
+// know a MIG device), every call answers with that reason, and it is tried
+// again from time to time.
 
 #ifndef RONDO_SHARE_SUSPENDER_H_
 #define RONDO_SHARE_SUSPENDER_H_
@@ -45,29 +48,26 @@ class Suspender {
       const absl::StatusOr<std::map<uint32_t, uint64_t>>& bytes_by_pid)>;
   using ReadyChanged = std::function<void(const absl::Status& status)>;
 
-  // system must outlive the object. on_ready tells whether the driver could be
+  // system must outlive the object. on_ready tells whether the GPU could be
   // opened: once after the start, then whenever that changes.
   Suspender(EventLoop& loop, rm::System& system, std::string dev_dir,
-            ReadyChanged on_ready);
+            std::string gpu_uuid, ReadyChanged on_ready);
   ~Suspender();  // waits for the call in flight; drops what waits and answers
 
   // One answer for each process (suspensions.h).
-  void Switch(const std::string& gpu_uuid, bool suspend, Channels channels,
-              SwitchDone done);
+  void Switch(bool suspend, Channels channels, SwitchDone done);
   // A process that is gone.
   void Forget(ProcessId process);
-  void ReadBytes(const std::string& gpu_uuid, std::vector<uint32_t> pids,
-                 BytesDone done);
+  void ReadBytes(std::vector<uint32_t> pids, BytesDone done);
 
  private:
   using Job = std::function<void()>;  // runs on the thread
 
   void Enqueue(Job job);
   void Main();
-  absl::Status Ensure();  // the client is open, or why not
-  absl::StatusOr<const rm::Gpu*> FindGpu(const std::string& uuid);
-  std::map<ProcessId, absl::Status> SwitchAll(const std::string& gpu_uuid,
-                                              bool suspend,
+  absl::Status Open();
+  absl::Status Ensure();  // the GPU is open, or why not
+  std::map<ProcessId, absl::Status> SwitchAll(bool suspend,
                                               const Channels& channels);
   // Posts to the loop, unless this object is gone by then.
   void Answer(std::function<void()> task);
@@ -75,6 +75,7 @@ class Suspender {
   EventLoop& loop_;
   rm::System& system_;
   const std::string dev_dir_;
+  const std::string gpu_uuid_;
   const ReadyChanged on_ready_;
   const std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
 
@@ -85,7 +86,7 @@ class Suspender {
 
   // The thread's own.
   std::unique_ptr<rm::Client> client_;
-  std::vector<rm::Gpu> gpus_;
+  rm::Gpu gpu_;
   Suspensions suspensions_;
   absl::Status open_status_ = absl::UnavailableError("not opened yet");
   bool told_ = false;
