@@ -75,6 +75,7 @@ class SharingTour {
   void EndPods();
   std::vector<std::string> NodeEnvironment() const;
   static Service ServiceOf(const sim::driver::TenantProcess& tenant);
+  static absl::Status JudgeLatency(const Outcome& before, const Outcome& after);
   void ShowService(absl::string_view what, const Service& service);
   absl::StatusOr<Outcome> ServiceBesideBatch(bool with_rondo);
 
