@@ -10,6 +10,8 @@
 #include "absl/time/time.h"
 #include "agent/own_options.h"
 #include "base/status.h"
+#include "base/usage.h"
+#include "config/amount.h"
 #include "config/flag_table.h"
 
 namespace rondo::agent {
@@ -97,20 +99,20 @@ ParsedOptions ParseOptions(int argc, char** argv,
   try {
     app.parse(ReversedWords(argc, argv));
   } catch (const CLI::ParseError& error) {
-    return {std::nullopt,
-            app.exit(error, std::cout, std::cerr) == 0 ? kExitOk : kExitUsage};
+    return {std::nullopt, ReportParse(app, error, std::cout, std::cerr)};
   }
   const std::optional<LogLevel> level = ParseLogLevel(log_level);
   if (!level) {
-    std::cerr << "rondo agent: log level '" << log_level << "' is none of "
-              << kLogLevelNames << "\n";
+    std::cerr << "rondo agent: --log-level: " << config::Shown(log_level)
+              << " is none of " << kLogLevelNames << "\n";
     return {std::nullopt, kExitUsage};
   }
   absl::Duration quiet;
   if (!absl::ParseDuration(recovery_quiet, &quiet) ||
-      quiet < absl::ZeroDuration()) {
-    std::cerr << "rondo agent: recovery quiet '" << recovery_quiet
-              << "' is not a duration such as 5s\n";
+      quiet < absl::ZeroDuration() || quiet > absl::Hours(24)) {
+    std::cerr << "rondo agent: --recovery-quiet: "
+              << config::Shown(recovery_quiet)
+              << " is not a duration of at most 24h: write for example 5s\n";
     return {std::nullopt, kExitUsage};
   }
   options.recovery_quiet = absl::ToChronoMilliseconds(quiet);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "agent/options.h"
 
+#include "absl/strings/str_cat.h"
 #include "base/status.h"
 #include "gtest/gtest.h"
 
@@ -83,9 +84,37 @@ TEST(ParseOptions, FallbacksAreListsThatMayBeGivenSeveralTimes) {
 }
 
 TEST(ParseOptions, BadUsageIsExitCode2AndHelpIs0) {
-  EXPECT_EQ(Parse({"--no-such-flag"}).exit_code, kExitUsage);
-  EXPECT_EQ(Parse({"--log-level=loud"}).exit_code, kExitUsage);
-  EXPECT_EQ(Parse({"--recovery-quiet=soon"}).exit_code, kExitUsage);
+  const struct {
+    const char* option;
+    const char* told;
+  } kRows[] = {{"--no-such-flag",
+                "there is no option --no-such-flag (`rondo agent "
+                "--help` tells the options)"},
+               {"--recovery-quite=5s",
+                "there is no option --recovery-quite; did you "
+                "mean --recovery-quiet? (`rondo agent --help` "
+                "tells the options)"},
+               {"--log-level=loud",
+                "--log-level: \"loud\" is none of debug, info, "
+                "warning, error, off"},
+               {"--recovery-quiet=soon",
+                "--recovery-quiet: \"soon\" is not a duration "
+                "of at most 24h: write for example 5s"},
+               {"--recovery-quiet=5",
+                "--recovery-quiet: \"5\" is not a duration of at "
+                "most 24h: write for example 5s"},
+               {"--recovery-quiet=",
+                "--recovery-quiet: \"\" is not a duration of at "
+                "most 24h: write for example 5s"},
+               {"--recovery-quiet=inf",
+                "--recovery-quiet: \"inf\" is not a duration of "
+                "at most 24h: write for example 5s"}};
+  for (const auto& row : kRows) {
+    testing::internal::CaptureStderr();
+    EXPECT_EQ(Parse({row.option}).exit_code, kExitUsage) << row.option;
+    EXPECT_EQ(testing::internal::GetCapturedStderr(),
+              absl::StrCat("rondo agent: ", row.told, "\n"));
+  }
   EXPECT_EQ(Parse({"--recovery-quiet=250ms"}).options->recovery_quiet.count(),
             250);
   EXPECT_EQ(Parse({"stray"}).exit_code, kExitUsage);

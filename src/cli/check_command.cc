@@ -8,6 +8,7 @@
 
 #include "base/file.h"
 #include "base/status.h"
+#include "base/usage.h"
 #include "cli/check.h"
 
 namespace rondo::cli {
@@ -77,7 +78,7 @@ int RunCheckCommand(int argc, char** argv, std::istream& in, std::ostream& out,
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
-    return app.exit(error, out, err) == 0 ? kExitOk : kExitUsage;
+    return ReportParse(app, error, out, err);
   }
   bool ok = false;
   if (absl::Status status = Run(flags, in, out, ok); !status.ok()) {

@@ -4,8 +4,10 @@
 
 #include <array>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "base/suggest.h"
+#include "config/amount.h"
 #include "config/duration.h"
 #include "config/read_value.h"
 #include "config/spec.h"
@@ -54,7 +56,7 @@ void ReadWord(const Node& node, absl::string_view key,
   }
   Bad(node,
       given.empty()
-          ? absl::StrCat("`rondo.", key, "` must be a word")
+          ? absl::StrCat("`rondo.", key, "` must be a word, not ", Have(node))
           : absl::StrCat("`rondo.", key, "` is not a known word: ", given),
       hint, problems);
 }
@@ -62,46 +64,68 @@ void ReadWord(const Node& node, absl::string_view key,
 void ReadMemory(const Node& node, RondoSpec& spec,
                 std::vector<Problem>& problems) {
   if (node.kind == Kind::kString && node.text == "auto") return;
-  const bool scalar = node.kind == Kind::kString || node.kind == Kind::kInt;
-  auto bytes = ParseQuantity(node.kind == Kind::kInt ? node.json : node.text);
-  if (!scalar || !bytes.ok() || *bytes == 0) {
-    Bad(node,
-        scalar && !bytes.ok()
-            ? absl::StrCat("`rondo.slotMemory`: ", bytes.status().message())
-            : "`rondo.slotMemory` must be auto or an amount of memory",
-        "write auto or a quantity such as 16Gi", problems);
+  if (node.kind != Kind::kString && node.kind != Kind::kInt &&
+      node.kind != Kind::kFloat) {
+    problems.push_back(
+        WrongType("rondo.slotMemory", "auto or an amount of memory", node));
+    problems.back().hint = "write auto or a quantity such as 8Gi";
     return;
   }
-  if (*bytes < kLeastSlotMemory) {
+  const std::string text = node.kind == Kind::kInt ? node.json : node.text;
+  uint64_t bytes = 0;
+  if (const auto mistake = ReadSlotMemory(text, bytes)) {
     Bad(node,
-        absl::StrCat("`rondo.slotMemory`: ", FormatQuantity(*bytes),
-                     " bytes is too small for any CUDA program"),
-        "did you forget the unit? Write 16Gi for 16 GiB", problems);
+        absl::StrCat("`rondo.slotMemory`: ", Shown(node.text), " ",
+                     mistake->wrong),
+        mistake->remedy + ", or auto", problems);
     return;
   }
-  spec.options.slot_memory_bytes = *bytes;
+  spec.options.slot_memory_bytes = bytes;
   spec.options.slot_memory_line = node.mark.line;
   spec.options.slot_memory_column = node.mark.column;
+}
+
+std::string DurationMistake(absl::string_view text) {
+  const size_t unit = text.find_first_not_of("0123456789.");
+  const bool starts = unit != 0 && !text.empty();
+  const char* wrong = "is not a duration";
+  if (text.empty())
+    wrong = "is empty";
+  else if (starts && unit == absl::string_view::npos)
+    wrong = "has no unit";
+  else if (absl::StrContains(text, ' '))
+    wrong = "has a space in it";
+  else if (absl::StrContains(text, ','))
+    wrong = "has a comma in it";
+  else if (starts)
+    wrong = "has a unit that is none of us, ms, s, m, h";
+  return absl::StrCat(Shown(text), " ", wrong);
 }
 
 void ReadDuration(const Node& node, absl::string_view key, microseconds least,
                   microseconds most, microseconds& value,
                   std::vector<Problem>& problems) {
-  const std::string range = absl::StrCat("between ", FormatDuration(least),
-                                         " and ", FormatDuration(most));
+  const std::string accepted =
+      absl::StrCat("write a duration from ", FormatDuration(least), " to ",
+                   FormatDuration(most), ", such as ", FormatDuration(value));
+  const std::string name = absl::StrCat("rondo.", key);
   if (node.kind != Kind::kString) {
-    Bad(node, absl::StrCat("`rondo.", key, "` must be a duration with a unit"),
-        absl::StrCat("write for example ", FormatDuration(value)), problems);
+    const bool number = node.kind == Kind::kInt || node.kind == Kind::kFloat;
+    problems.push_back(WrongType(
+        name, number ? "a duration with its unit" : "a duration", node));
+    problems.back().hint = accepted;
     return;
   }
   auto duration = ParseGoDuration(node.text);
   if (!duration.ok()) {
-    Bad(node, absl::StrCat("`rondo.", key, "`: ", duration.status().message()),
-        absl::StrCat("write for example ", FormatDuration(value)), problems);
+    Bad(node, absl::StrCat("`", name, "`: ", DurationMistake(node.text)),
+        accepted, problems);
   } else if (*duration < least || *duration > most) {
     Bad(node,
-        absl::StrCat("`rondo.", key, "` must be ", range, ", not ", node.text),
-        "", problems);
+        absl::StrCat("`", name, "`: ", Shown(node.text), " is ",
+                     *duration < least ? "under " : "above ",
+                     FormatDuration(*duration < least ? least : most)),
+        accepted, problems);
   } else {
     value = std::chrono::duration_cast<microseconds>(*duration);
   }
@@ -127,8 +151,10 @@ void ReadKey(absl::string_view key, const Node& node, RondoSpec& spec,
     if (node.kind == Kind::kBool) {
       options.standard_takes_turns = node.boolean;
     } else {
-      Bad(node, "`rondo.standardTakesTurns` must be true or false", "",
-          problems);
+      problems.push_back(
+          WrongType("rondo.standardTakesTurns", "true or false", node));
+      if (problems.back().hint.empty())
+        problems.back().hint = "write true or false";
     }
   } else if (key == "injection") {
     spec.injection_mark = node.mark;

@@ -13,6 +13,9 @@
 namespace rondo::config {
 namespace {
 
+constexpr char kDevicesHint[] =
+    "write `all`, a count above 0, or a list of devices";
+
 using yaml::Kind;
 using yaml::Node;
 
@@ -94,13 +97,14 @@ void ReadDevices(const Node& node, ResourceSpec& resource,
           absl::StrCat("devices set as '",
                        node.kind == Kind::kString ? node.text : "",
                        "' but the only valid string input is 'all'"),
-          "write `all`, a count, or a list of devices");
+          kDevicesHint);
   } else if (node.kind == Kind::kInt) {
     resource.devices.kind = DeviceSelector::Kind::kCount;
     if (node.integer <= 0 || node.integer > INT32_MAX) {
       Error(problems, Code::kDevices, node.mark,
             absl::StrCat("devices set as '", node.json,
-                         "' but a count of devices must be > 0"));
+                         "' but a count of devices must be > 0"),
+            kDevicesHint);
       return;
     }
     resource.devices.count = static_cast<int>(node.integer);
@@ -110,7 +114,7 @@ void ReadDevices(const Node& node, ResourceSpec& resource,
     Error(problems, Code::kDevices, node.mark,
           absl::StrCat("unrecognized type for devices spec: ",
                        yaml::ToJson(node).substr(0, 200)),
-          "write `all`, a count, or a list of devices");
+          kDevicesHint);
   }
 }
 
@@ -119,6 +123,8 @@ void ReadReplicas(const Node& node, ResourceSpec& resource,
   resource.replicas_mark = node.mark;
   if (node.kind != Kind::kNull &&
       !ReadInt(node, "replicas", resource.replicas, problems)) {
+    if (problems.back().hint.empty())
+      problems.back().hint = "write a whole number, at least 2";
     return;
   }
   if (resource.replicas < 2) {

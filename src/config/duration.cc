@@ -3,6 +3,7 @@
 #include "config/duration.h"
 
 #include <cmath>
+#include <iterator>
 #include <limits>
 
 #include "absl/strings/ascii.h"
@@ -64,6 +65,16 @@ bool TakeNumber(absl::string_view& text, double& value) {
   return absl::SimpleAtod(number, &value);
 }
 
+// Takes "e9" off the front. "E" alone is the unit of 10^18.
+bool TakeExponent(absl::string_view& text, double& value) {
+  if (text.size() < 2 || absl::ascii_tolower(text[0]) != 'e') return false;
+  int exponent = 0;
+  if (!absl::SimpleAtoi(text.substr(1), &exponent)) return false;
+  text = "";
+  value *= std::pow(10.0, exponent);
+  return true;
+}
+
 }  // namespace
 
 absl::StatusOr<std::chrono::nanoseconds> ParseGoDuration(
@@ -105,6 +116,8 @@ absl::StatusOr<uint64_t> ParseQuantity(absl::string_view text) {
   double number = 0;
   const Unit* unit = nullptr;
   if (TakeNumber(rest, number)) {
+    if (TakeExponent(rest, number) && rest.empty())
+      unit = &kQuantities[std::size(kQuantities) - 1];
     for (const Unit& candidate : kQuantities) {
       if (rest == candidate.name) unit = &candidate;
     }
@@ -114,10 +127,10 @@ absl::StatusOr<uint64_t> ParseQuantity(absl::string_view text) {
         absl::StrCat("`", text, "` is not a quantity"));
   }
   const double bytes = number * unit->size;
-  if (bytes != std::floor(bytes) || bytes >= 9223372036854775808.0) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("`", text, "` is not a whole number of bytes in range"));
-  }
+  if (bytes >= 9223372036854775808.0)
+    return absl::OutOfRangeError("is more memory than can be counted");
+  if (bytes != std::floor(bytes))
+    return absl::OutOfRangeError("is not a whole number of bytes");
   return static_cast<uint64_t>(bytes);
 }
 

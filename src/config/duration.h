@@ -19,8 +19,10 @@ namespace rondo::config {
 absl::StatusOr<std::chrono::nanoseconds> ParseGoDuration(
     absl::string_view text);
 
-// Bytes. Binary (Ki Mi Gi Ti Pi Ei) and decimal (k M G T P E) suffixes, a
-// fraction ("1.5Gi"); the result must be a whole number of bytes that fits.
+// Bytes. Binary (Ki Mi Gi Ti Pi Ei) and decimal (k M G T P E) suffixes, or an
+// exponent ("8e9"); a fraction ("1.5Gi"). InvalidArgument for what is no
+// quantity, OutOfRange, with a message that goes on from the text ("is …"), for
+// one that is not a whole number of bytes or does not fit.
 absl::StatusOr<uint64_t> ParseQuantity(absl::string_view text);
 
 // A limit on GPU memory below this is a forgotten unit: no CUDA program fits.

@@ -7,7 +7,6 @@
 #include "absl/strings/str_cat.h"
 
 namespace rondo::config {
-namespace {
 
 std::string Have(const yaml::Node& node) {
   switch (node.kind) {
@@ -29,8 +28,6 @@ std::string Have(const yaml::Node& node) {
   }
   return "";
 }
-
-}  // namespace
 
 Problem WrongType(absl::string_view what, absl::string_view wanted,
                   const yaml::Node& node) {

@@ -17,6 +17,9 @@
 
 namespace rondo::config {
 
+// "the string "4"", "a list": what stands there.
+std::string Have(const yaml::Node& node);
+
 // "`replicas` must be an integer, not the string "4"" as an error at the node.
 // `wanted` has its article.
 Problem WrongType(absl::string_view what, absl::string_view wanted,

@@ -34,17 +34,6 @@ Mark ToMark(const YAML::Mark& mark) {
   return {mark.line + 1, mark.column + 1};
 }
 
-// "tag:yaml.org,2002:int" -> "!!int". yaml-cpp gives "?" to a plain scalar and
-// "!" to a quoted one.
-std::string ShortTag(const std::string& tag) {
-  constexpr absl::string_view kLong = "tag:yaml.org,2002:";
-  if (tag == "?" || tag.empty()) return "";
-  if (absl::StartsWith(tag, kLong)) {
-    return absl::StrCat("!!", tag.substr(kLong.size()));
-  }
-  return tag;
-}
-
 // Builds the tree of one document from yaml-cpp's events.
 class Builder : public YAML::EventHandler {
  public:
@@ -65,6 +54,10 @@ class Builder : public YAML::EventHandler {
   void OnNull(const YAML::Mark& mark, YAML::anchor_t anchor) override {
     auto node = std::make_shared<Node>();
     node->mark = Place(mark);
+    // Of nothing after "key:" the place is that of whatever comes next.
+    if (!stack_.empty() && stack_.back().has_key &&
+        stack_.back().key.mark.line < node->mark.line)
+      node->mark = stack_.back().key.mark;
     node->json = "null";
     CheckNull(mark);
     Add(std::move(node), anchor, /*merge=*/false);

@@ -219,4 +219,13 @@ bool NothingAt(absl::string_view text, size_t at) {
          text[at] == '}';
 }
 
+std::string ShortTag(const std::string& tag) {
+  constexpr absl::string_view kLong = "tag:yaml.org,2002:";
+  if (tag == "?" || tag.empty()) return "";
+  if (absl::StartsWith(tag, kLong)) {
+    return absl::StrCat("!!", tag.substr(kLong.size()));
+  }
+  return tag;
+}
+
 }  // namespace rondo::config::yaml

@@ -8,6 +8,7 @@
 
 #include <cstddef>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "absl/strings/string_view.h"
@@ -47,6 +48,10 @@ bool KeyHasColon(absl::string_view text, size_t at);
 // A value that is not written at all: `at` points at a ',' or a closing
 // bracket.
 bool NothingAt(absl::string_view text, size_t at);
+
+// "tag:yaml.org,2002:int" -> "!!int". yaml-cpp gives "?" to a plain scalar and
+// "!" to a quoted one.
+std::string ShortTag(const std::string& tag);
 
 }  // namespace rondo::config::yaml
 

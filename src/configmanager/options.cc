@@ -11,6 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "agent/own_options.h"
 #include "base/status.h"
+#include "base/usage.h"
 #include "config/merge.h"
 
 namespace rondo::configmanager {
@@ -100,8 +101,7 @@ ParsedOptions ParseOptions(int argc, char** argv,
   try {
     app.parse(agent::ReversedWords(argc, argv));
   } catch (const CLI::ParseError& error) {
-    return {std::nullopt,
-            app.exit(error, std::cout, std::cerr) == 0 ? kExitOk : kExitUsage};
+    return {std::nullopt, ReportParse(app, error, std::cout, std::cerr)};
   }
   if (const absl::Status status = Check(words, options); !status.ok()) {
     std::cerr << "config-manager: " << status.message() << "\n";

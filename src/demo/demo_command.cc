@@ -13,6 +13,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/file.h"
 #include "base/status.h"
+#include "base/usage.h"
 #include "demo/agent_process.h"
 #include "demo/narrator.h"
 #include "demo/sharing_tour.h"
@@ -262,7 +263,7 @@ int DemoCommand(int argc, char** argv) {
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
-    return app.exit(error) == 0 ? kExitOk : kExitUsage;
+    return ReportParse(app, error, std::cout, std::cerr);
   }
   absl::StatusOr<TempDir> scratch = TempDir::Create("rondo-demo");
   if (scratch.ok())

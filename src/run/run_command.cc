@@ -6,19 +6,23 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <cstdlib>
+#include <cstring>
 #include <iostream>
 #include <memory>
 #include <optional>
 
 #include "CLI/CLI.hpp"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "agent/own_options.h"
+#include "agent/tenant_text.h"
 #include "base/event_loop.h"
 #include "base/file.h"
 #include "base/log.h"
 #include "base/status.h"
-#include "config/duration.h"
+#include "base/usage.h"
+#include "config/amount.h"
 #include "rm/system.h"
 #include "run/arbiter.h"
 #include "run/gpus.h"
@@ -33,9 +37,9 @@ namespace {
 constexpr int kNoSuchProgram = 127;  // as shells say it
 
 struct RunOptions {
-  std::string memory, cls = "standard", run_dir;
-  double weight = 1, limit = 1;
-  int gpu = 0;
+  // As written: what is wrong with one is told as for annotations of pods.
+  std::string memory, cls = "standard", weight = "1", limit = "1", gpu = "0";
+  std::string run_dir;
   bool has_memory = false, status = false;
   std::vector<std::string> words;
 };
@@ -72,30 +76,40 @@ absl::StatusOr<std::string> RunDir(const std::string& given) {
   return dir;
 }
 
+// OK where there is no mistake.
+absl::Status Told(const char* option, const std::string& text,
+                  const std::optional<config::Mistake>& mistake) {
+  if (!mistake) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat(option, ": ", config::Describe(text, *mistake)));
+}
+
+std::optional<config::Mistake> ReadGpu(const std::string& text, int& gpu) {
+  const bool digits =
+      !text.empty() && text.find_first_not_of("0123456789") == text.npos;
+  if (digits && absl::SimpleAtoi(text, &gpu)) return std::nullopt;
+  return config::Mistake{
+      text.empty() ? "is empty" : "is not the index of a GPU",
+      "write one index as `nvidia-smi` counts, such as 0"};
+}
+
 absl::StatusOr<Request> MakeRequest(const RunOptions& options) {
   Request request;
   if (options.has_memory) {
-    const auto bytes = config::ParseQuantity(options.memory);
-    if (!bytes.ok() || *bytes < config::kLeastSlotMemory)
-      return absl::InvalidArgumentError(absl::StrCat(
-          "--memory: ",
-          bytes.ok()
-              ? absl::StrCat(options.memory, " is too small for a CUDA program")
-              : std::string(bytes.status().message()),
-          "; write 8Gi or 512Mi"));
-    request.memory_bytes = *bytes;
+    uint64_t bytes = 0;
+    RONDO_RETURN_IF_ERROR(Told("--memory", options.memory,
+                               config::ReadSlotMemory(options.memory, bytes)));
+    request.memory_bytes = bytes;
   }
-  RONDO_ASSIGN_OR_RETURN(request.tenant.cls, ParseClass(options.cls));
-  if (!(options.weight >= share::kLeastWeight &&
-        options.weight <= share::kMostWeight))
-    return absl::InvalidArgumentError(absl::StrCat("--weight must be from ",
-                                                   share::kLeastWeight, " to ",
-                                                   share::kMostWeight));
-  if (!(options.limit > 0) || options.limit > 1)
-    return absl::InvalidArgumentError("--limit must be above 0, at most 1");
-  request.tenant.weight = options.weight;
-  request.tenant.limit = options.limit;
-  request.gpu = options.gpu;
+  share::TenantSpec& tenant = request.tenant;
+  RONDO_RETURN_IF_ERROR(
+      Told("--class", options.cls, agent::ReadClass(options.cls, tenant.cls)));
+  RONDO_RETURN_IF_ERROR(Told("--weight", options.weight,
+                             agent::ReadWeight(options.weight, tenant.weight)));
+  RONDO_RETURN_IF_ERROR(Told("--limit", options.limit,
+                             agent::ReadLimit(options.limit, tenant.limit)));
+  RONDO_RETURN_IF_ERROR(
+      Told("--gpu", options.gpu, ReadGpu(options.gpu, request.gpu)));
   return request;
 }
 
@@ -155,7 +169,7 @@ int OwnWords(const CLI::App& app, int argc, char** argv) {
     const bool takes_next = option != nullptr &&
                             option->get_expected_max() > 0 &&
                             word.find('=') == std::string::npos;
-    if (takes_next) ++i;
+    if (takes_next && i + 1 < argc && strcmp(argv[i + 1], "--") != 0) ++i;
   }
   return argc;
 }
@@ -186,9 +200,9 @@ int RunCommand(int argc, char** argv) {
   app.positionals_at_end();
   const int own = OwnWords(app, argc, argv);
   try {
-    app.parse(std::min(own, argc), argv);
+    app.parse(agent::ReversedWords(own, argv));
   } catch (const CLI::ParseError& error) {
-    return app.exit(error) == 0 ? kExitOk : kExitUsage;
+    return ReportParse(app, error, std::cout, std::cerr);
   }
   for (int i = own; i < argc; ++i)
     if (i > own || std::string(argv[i]) != "--")
@@ -196,8 +210,9 @@ int RunCommand(int argc, char** argv) {
   // Empty, as of a variable that is not set, is no amount.
   options.has_memory = app.count("--memory") > 0;
   if (options.words.empty() != options.status) {
-    std::cerr << "rondo run: "
-              << (options.status ? "--status takes no CMD" : "CMD is required")
+    std::cerr << UsageError("rondo run", options.status
+                                             ? "--status takes no CMD"
+                                             : "CMD is required")
               << "\n";
     return kExitUsage;
   }

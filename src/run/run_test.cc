@@ -161,18 +161,74 @@ TEST_F(RunTest, SaysWhatIsWrong) {
   struct Row {
     std::string options, text;
   };
+  const std::string options = " (`rondo run --help` tells the options)";
   const Row rows[] = {
-      {"--memroy=8Gi -- true", "--memroy"},
-      {"--memory 8Gi --wieght 3 true", "--wieght"},
-      {"--class fast -- true", "none of latency, standard, batch"},
-      {"--memory lots -- true", "`lots` is not a quantity; write 8Gi"},
-      {"--memory 8 -- true", "8 is too small for a CUDA program; write 8Gi"},
-      {"--memory '' -- true", "`` is not a quantity; write 8Gi"},
-      {"--memory 800Gi -- true", "--memory: GPU 0 has 143771Mi in all"},
-      {"--weight 0 -- true", "--weight"},
-      {"--limit 1.5 -- true", "--limit"},
-      {"--gpu 3 -- true", "no GPU 3: this machine has 1"}};
+      {"--memroy=8Gi -- true",
+       "there is no option --memroy; did you mean --memory?" + options},
+      {"--memory 8Gi --wieght 3 true",
+       "there is no option --wieght; did you mean --weight?" + options},
+      {"--class fast -- true",
+       "--class: \"fast\" is not a class: write latency, standard or batch"},
+      {"--class Batch -- true",
+       "--class: \"Batch\" is not a class: write batch (classes are latency, "
+       "standard and batch)"},
+      {"--memory lots -- true",
+       "--memory: \"lots\" is not an amount of memory: write a quantity such "
+       "as 8Gi, at least 64Mi"},
+      {"--memory 8 -- true",
+       "--memory: \"8\" has no unit, so it means bytes: write a quantity such "
+       "as 8Gi"},
+      {"--memory 8gb -- true",
+       "--memory: \"8gb\" has the unknown unit \"gb\": write a quantity "
+       "such as 8Gi"},
+      {"--memory -8Gi -- true",
+       "--memory: \"-8Gi\" is negative: write a quantity such as 8Gi, at least "
+       "64Mi"},
+      {"--memory '' -- true",
+       "--memory: \"\" is empty: write a quantity such as 8Gi, at least 64Mi"},
+      {"--memory= -- true",
+       "--memory: \"\" is empty: write a quantity such as 8Gi, at least 64Mi"},
+      {"--memory -- true", "--memory needs a value" + options},
+      {"--memory", "--memory needs a value" + options},
+      {"--weight 0 -- true",
+       "--weight: \"0\" is under 0.001: write a number from 0.001 to 1000, "
+       "such as 3"},
+      {"--weight three -- true",
+       "--weight: \"three\" is not a number: write a number from 0.001 to "
+       "1000, such as 3"},
+      {"--weight 1 --weight 2 -- true",
+       "--weight stands more than once" + options},
+      {"--limit 50% -- true", "--limit: \"50%\" is a percentage: write 0.5"},
+      {"--limit 50 -- true", "--limit: \"50\" is above 1: write 0.5"},
+      {"--limit -0.5 -- true",
+       "--limit: \"-0.5\" is not above 0: write a part of the GPU's time above "
+       "0, at most 1, such as 0.5"},
+      {"--limit= -- true",
+       "--limit: \"\" is empty: write a part of the GPU's time above 0, at "
+       "most 1, such as 0.5"},
+      {"--gpu all -- true",
+       "--gpu: \"all\" is not the index of a GPU: write one index as "
+       "`nvidia-smi` counts, such as 0"},
+      {"--gpu -1 -- true",
+       "--gpu: \"-1\" is not the index of a GPU: write one index as "
+       "`nvidia-smi` counts, such as 0"},
+      {"--gpu 0,1 -- true",
+       "--gpu: \"0,1\" is not the index of a GPU: write one index as "
+       "`nvidia-smi` counts, such as 0"},
+      {"--gpu 99999999999 -- true",
+       "--gpu: \"99999999999\" is not the index of a GPU: write one index as "
+       "`nvidia-smi` counts, such as 0"},
+      {"--memory 8Gi", "CMD is required" + options},
+      {"--status -- true", "--status takes no CMD" + options}};
+  // No GPU is needed to see these.
   for (const Row& row : rows) {
+    const Outcome outcome = Shell(absl::StrCat(RONDO, " run ", row.options));
+    EXPECT_EQ(outcome.code, 2) << row.options;
+    EXPECT_EQ(outcome.text, absl::StrCat("rondo run: ", row.text, "\n"));
+  }
+  for (const Row& row :
+       {Row{"--memory 800Gi -- true", "--memory: GPU 0 has 143771Mi in all"},
+        Row{"--gpu 3 -- true", "no GPU 3: this machine has 1"}}) {
     const Outcome outcome = Run(row.options);
     EXPECT_EQ(outcome.code, 2) << row.options;
     EXPECT_THAT(outcome.text, HasSubstr(row.text));

@@ -15,6 +15,7 @@
 #include "absl/strings/str_format.h"
 #include "base/file.h"
 #include "base/status.h"
+#include "base/usage.h"
 #include "sim/driver/node_driver.h"
 #include "sim/models.h"
 #include "sim/node.h"
@@ -222,12 +223,12 @@ int SimCommand(int argc, char** argv) {
     app.parse(own, argv);
   } catch (const CLI::ParseError& e) {
     if (dynamic_cast<const CLI::ExtrasError*>(&e) != nullptr &&
-        app.get_subcommands().empty())
+        app.get_subcommands().empty() &&
+        !app.remaining().front().starts_with('-'))
       return Fail(absl::InvalidArgumentError(
           absl::StrCat("what is '", app.remaining().front(),
                        "'? A program to run follows after --")));
-    const int code = app.exit(e, std::cout, std::cerr);
-    return code == 0 ? kExitOk : kExitUsage;
+    return ReportParse(app, e, std::cout, std::cerr);
   }
   if (app.got_subcommand("list")) return List();
   if (app.got_subcommand("driver")) return Drive(options);
