@@ -82,7 +82,6 @@ View::View(std::string name, std::vector<Device> devices, std::vector<Run> runs)
   for (size_t i = 0; i < runs_.size(); ++i) {
     totals_[runs_[i].device] += runs_[i].size();
     first_run_[runs_[i].device] = std::min(first_run_[runs_[i].device], i);
-    any_replicated_ |= runs_[i].is_replica;
   }
 }
 

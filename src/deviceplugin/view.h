@@ -49,7 +49,6 @@ class View {
   int Find(const DeviceId& id) const;
   // Advertised ids of a device, whatever their health.
   uint32_t Total(int device) const { return totals_[device]; }
-  bool any_replicated() const { return any_replicated_; }
   bool any_mig() const { return any_mig_; }
 
   // kubelet would see no difference.
@@ -67,7 +66,6 @@ class View {
   std::vector<uint32_t> totals_;
   absl::flat_hash_map<absl::string_view, int> by_uuid_;
   std::vector<size_t> first_run_;  // of each device, index into runs_
-  bool any_replicated_ = false;
   bool any_mig_ = false;
 };
 

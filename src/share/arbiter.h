@@ -110,7 +110,6 @@ class Arbiter {
   bool turns_ = false;  // a latency tenant is being served
   bool has_holder_ = false;
   TenantId holder_ = 0;
-  int64_t turn_start_us_ = 0;
   int64_t turn_end_us_ = 0;
   bool holder_ran_ = false;       // within this turn
   int64_t holder_unused_us_ = 0;  // GPU time that it could have had since

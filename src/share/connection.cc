@@ -10,7 +10,6 @@
 #include <cerrno>
 #include <cstring>
 
-#include "absl/strings/str_cat.h"
 #include "base/unix_socket.h"
 
 namespace rondo::share {

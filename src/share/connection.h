@@ -62,8 +62,6 @@ class Connection {
   // Takes no more messages and closes; on_closed follows.
   void Close();
 
-  bool congested() const { return !waiting_.empty(); }
-
  private:
   struct Waiting {
     wire::Type type;

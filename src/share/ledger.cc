@@ -201,7 +201,6 @@ bool Ledger::Release(ProcessId process, uint64_t handle) {
       return true;
     }
   }
-  ++usage_.unknown_releases;
   return false;
 }
 

@@ -46,10 +46,9 @@ struct MemoryPolicy {
 struct MemoryUsage {
   uint64_t device_bytes = 0;
   uint64_t managed_bytes = 0;
-  uint64_t reservations = 0;      // held now, loans too
-  uint64_t requests = 0;          // for new ones, since the ledger was made
-  uint64_t denials = 0;           // since the ledger was made
-  uint64_t unknown_releases = 0;  // ditto
+  uint64_t reservations = 0;  // held now, loans too
+  uint64_t requests = 0;      // for new ones, since the ledger was made
+  uint64_t denials = 0;       // since the ledger was made
 };
 
 class Ledger {
@@ -67,7 +66,6 @@ class Ledger {
   Ledger& operator=(const Ledger&) = delete;
 
   void SetPolicy(const MemoryPolicy& policy) { policy_ = policy; }
-  const MemoryPolicy& policy() const { return policy_; }
 
   // True = granted. A handle that is held already is resized: the driver rounds
   // a size up, and the shim reports what it really became. A denied resize
@@ -93,7 +91,7 @@ class Ledger {
   // A loan is charged or not any more. For SharedBlocks.
   void Charge(ProcessId process, uint64_t handle, bool charged);
 
-  // False where the handle is not held: counted, and otherwise of no effect.
+  // False where the handle is not held: of no effect then.
   bool Release(ProcessId process, uint64_t handle);
 
   // Gives back all that the process held.

@@ -164,7 +164,6 @@ int64_t Arbiter::TurnLength(const Tenant& tenant) const {
 void Arbiter::GiveTurn(int64_t now_us, TenantId id) {
   has_holder_ = true;
   holder_ = id;
-  turn_start_us_ = now_us;
   turn_end_us_ = now_us + TurnLength(tenants_.at(id));
   holder_ran_ = false;
   holder_unused_us_ = 0;

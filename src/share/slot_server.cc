@@ -383,9 +383,10 @@ std::map<std::string, uint64_t> SlotServer::degraded(
   std::map<std::string, uint64_t> counts;
   const auto found = slots_.find(slot);
   if (found == slots_.end()) return counts;
+  const std::vector<ProcessId> ids = processes(slot);
   for (size_t i = 0; i < std::size(kCounterNames); ++i) {
     uint64_t sum = found->second->gone_counters[i];
-    for (ProcessId id : processes(slot)) sum += peers_.at(id)->info.counters[i];
+    for (ProcessId id : ids) sum += peers_.at(id)->info.counters[i];
     if (sum > 0) counts[kCounterNames[i]] = sum;
   }
   return counts;

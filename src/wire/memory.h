@@ -42,8 +42,8 @@ struct Shared {
 static_assert(sizeof(Shared) == 24);
 
 // Memory that another process made and this one holds as well: not charged
-// here as long as somebody else is charged with it. A fact, like kHeld: no
-// answer, no refusal. kRelease gives it up.
+// here as long as somebody else is charged with it. A fact, like a Reserve that
+// is `held`: no answer, no refusal. kRelease gives it up.
 struct Borrow {
   static constexpr Type kType = Type::kBorrow;
   Header header;

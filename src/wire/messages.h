@@ -24,7 +24,7 @@ inline constexpr char kSocketName[] = "agent.sock";
 enum class Type : uint16_t {
   kHello = 1,     // shim: first on a connection
   kWelcome = 2,   // agent: answers it
-  kReserve = 3,   // shim: asks for memory; kAnswer follows unless kHeld
+  kReserve = 3,   // shim: asks for memory; kAnswer follows unless held
   kRelease = 4,   // shim: gives it back; no answer
   kAnswer = 5,    // agent: to kReserve and kView, by seq
   kView = 6,      // shim: what is used, what is the limit? kAnswer follows
@@ -69,7 +69,7 @@ struct Hello {
   uint32_t magic;
   uint16_t version, oldest;  // the newest and the oldest that the shim speaks
   int32_t pid;      // in the tenant's namespace: to print, not to trust
-  uint32_t held;    // != 0: a reconnect; kReserve with kHeld follow
+  uint32_t held;    // != 0: a reconnect; kReserve with held follow
   char driver[32];  // the kernel driver's version, NUL-padded, or ""
 };
 static_assert(sizeof(Hello) == 56);
