@@ -8,7 +8,6 @@
 #include <algorithm>
 #include <cerrno>
 #include <deque>
-#include <set>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -65,7 +64,6 @@ struct SlotServer::Peer {
   ProcessId id = 0;
   bool welcomed = false;
   SlotProcess info;
-  std::set<uint32_t> clients;  // where client_users_ names it
   std::unique_ptr<Connection> connection;
 };
 
@@ -174,6 +172,7 @@ void SlotServer::Accept(const std::string& name) {
                               size_t n) { OnMessage(*p, data, n); },
             .on_closed = [this, id] { Drop(id); }},
         slot.worked);
+    book_.Add(id, name, peer_cred.pid);
     peers_[id] = std::move(peer);
   }
 }
@@ -189,11 +188,7 @@ void SlotServer::Drop(ProcessId id) {
   for (size_t i = 0; i < wire::kMaxCounters; ++i)
     slot.gone_counters[i] += peer.info.counters[i];
   std::erase_if(slot.deferred, [&](const auto& d) { return d.first == id; });
-  for (const uint32_t client : peer.clients) {
-    const auto users = client_users_.find(client);
-    std::erase(users->second, id);
-    if (users->second.empty()) client_users_.erase(users);
-  }
+  book_.Remove(id);
   peers_.erase(found);
 }
 
@@ -296,61 +291,20 @@ void SlotServer::EndReplay() {
   }
 }
 
-// A client handle is node-wide and belongs to one process. The first to report
-// it is believed; another may only if it is of the same slot, or the same
-// process on its other GPU's socket.
-bool SlotServer::MayUseClient(const Peer& peer, uint32_t client) const {
-  const auto users = client_users_.find(client);
-  if (users == client_users_.end()) return true;
-  return std::any_of(
-      users->second.begin(), users->second.end(), [&](ProcessId id) {
-        const SlotProcess& other = peers_.at(id)->info;
-        return other.slot == peer.info.slot ||
-               (other.pid == peer.info.pid && peer.info.pid != 0);
-      });
-}
-
 void SlotServer::OnChannels(Peer& peer, const wire::Channels& message) {
-  std::vector<rm::Channel>& list = peer.info.channels;
-  Slot& slot = *slots_.at(peer.info.slot);
-  if (!MayUseClient(peer, message.client)) {
-    ++slot.refused_messages;
-    if (!std::exchange(peer.info.foreign_client, true))
-      LogWarning("slot ", peer.info.slot, ": process ", peer.info.pid,
-                 " reports a driver client that another tenant has: refused");
-    return;
+  switch (book_.Note(peer.id, message, &peer.info.channels)) {
+    case ChannelBook::Verdict::kNoted:
+      return observer_->OnChannels(peer.id);
+    case ChannelBook::Verdict::kForeign:
+      ++slots_.at(peer.info.slot)->refused_messages;
+      if (!std::exchange(peer.info.foreign_client, true))
+        LogWarning("slot ", peer.info.slot, ": process ", peer.info.pid,
+                   " reports a driver client that another tenant has: refused");
+      return;
+    case ChannelBook::Verdict::kTooMany:
+      ++slots_.at(peer.info.slot)->refused_messages;
+      return peer.connection->Close();
   }
-  if (peer.clients.size() >= kMaxClients && message.gone == 0 &&
-      !peer.clients.contains(message.client)) {
-    ++slot.refused_messages;
-    return peer.connection->Close();
-  }
-  for (uint16_t i = 0; i < message.count; ++i) {
-    const rm::Channel channel{message.client, message.handles[i]};
-    const auto known =
-        std::find_if(list.begin(), list.end(), [&](const rm::Channel& c) {
-          return c.client == channel.client && c.handle == channel.handle;
-        });
-    if (message.gone != 0) {
-      if (known != list.end()) list.erase(known);
-    } else if (known == list.end()) {
-      if (list.size() >= kMaxChannels) {
-        ++slot.refused_messages;
-        return peer.connection->Close();
-      }
-      list.push_back(channel);
-    }
-  }
-  std::vector<ProcessId>& users = client_users_[message.client];
-  const bool uses = std::any_of(
-      list.begin(), list.end(),
-      [&](const rm::Channel& c) { return c.client == message.client; });
-  std::erase(users, peer.id);
-  peer.clients.erase(message.client);
-  if (uses) users.push_back(peer.id);
-  if (uses) peer.clients.insert(message.client);
-  if (users.empty()) client_users_.erase(message.client);
-  observer_->OnChannels(peer.id);
 }
 
 void SlotServer::SendSlice(ProcessId process, uint32_t slice_us, uint32_t seq) {

@@ -26,6 +26,7 @@
 #include "absl/status/status.h"
 #include "base/event_loop.h"
 #include "rm/gpu.h"
+#include "share/channel_book.h"
 #include "share/connection.h"
 #include "share/ledger.h"
 #include "wire/memory.h"
@@ -58,10 +59,9 @@ struct SlotPolicy {
 
 class SlotServer {
  public:
-  // Bounds on what one tenant can make the agent hold.
+  // A bound on what one tenant can make the agent hold. More of them:
+  // ChannelBook, Ledger.
   static constexpr size_t kMaxConnections = 1024;  // a slot
-  static constexpr size_t kMaxChannels = 4096;     // a process
-  static constexpr size_t kMaxClients = 256;       // a process, of its channels
 
   class Observer {
    public:
@@ -107,7 +107,6 @@ class SlotServer {
   void Answer(Peer& peer, uint32_t seq, bool granted);
   void Drop(ProcessId id);
   void EndReplay();
-  bool MayUseClient(const Peer& peer, uint32_t client) const;
   wire::Policy WirePolicy(const Slot& slot) const;
 
   EventLoop& loop_;
@@ -118,7 +117,7 @@ class SlotServer {
   SharedBlocks shared_;  // of all slots: they may lend each other memory
   std::map<std::string, std::unique_ptr<Slot>> slots_;
   std::map<ProcessId, std::unique_ptr<Peer>> peers_;
-  std::map<uint32_t, std::vector<ProcessId>> client_users_;
+  ChannelBook book_;  // of peers_
   ProcessId last_process_ = 0;
 };
 

@@ -291,14 +291,14 @@ TEST_F(SlotServerTest, AClientOfAnotherTenantIsRefused) {
 
 TEST_F(SlotServerTest, EndlessChannelsEndTheConnection) {
   const auto shim = Attach();
-  for (uint32_t i = 0; i <= SlotServer::kMaxChannels; ++i)
+  for (uint32_t i = 0; i <= ChannelBook::kMaxChannels; ++i)
     if (!shim->Channels(0xc1, {i})) break;
   EXPECT_TRUE(RunUntil(loop_, [&] { return seen_.detached.size() == 1; }));
 }
 
 TEST_F(SlotServerTest, EndlessClientsEndTheConnectionAndAreForgotten) {
   const auto shim = Attach();
-  for (uint32_t i = 0; i < SlotServer::kMaxClients; ++i) {
+  for (uint32_t i = 0; i < ChannelBook::kMaxClients; ++i) {
     ASSERT_TRUE(shim->Channels(0xc1, {7}, /*gone=*/i % 2));
     ASSERT_TRUE(shim->Channels(1000 + i, {1, 2}));
     ASSERT_TRUE(shim->Channels(1000 + i, {1}, /*gone=*/1));

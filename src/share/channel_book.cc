@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "share/channel_book.h"
+
+#include <algorithm>
+
+namespace rondo::share {
+
+void ChannelBook::Add(ProcessId process, const std::string& slot, int32_t pid) {
+  reporters_[process] = {.slot = slot, .pid = pid, .clients = {}};
+}
+
+void ChannelBook::Remove(ProcessId process) {
+  const auto gone = reporters_.find(process);
+  if (gone == reporters_.end()) return;
+  for (const uint32_t client : gone->second.clients) Forget(process, client);
+  reporters_.erase(gone);
+}
+
+void ChannelBook::Forget(ProcessId process, uint32_t client) {
+  const auto users = users_.find(client);
+  if (users == users_.end()) return;
+  users->second.erase(process);
+  if (users->second.empty()) users_.erase(users);
+}
+
+bool ChannelBook::MayUse(const Reporter& reporter, uint32_t client) const {
+  const auto users = users_.find(client);
+  if (users == users_.end()) return true;
+  return std::any_of(users->second.begin(), users->second.end(),
+                     [&](ProcessId id) {
+                       const Reporter& other = reporters_.at(id);
+                       return other.slot == reporter.slot ||
+                              (other.pid == reporter.pid && reporter.pid != 0);
+                     });
+}
+
+ChannelBook::Verdict ChannelBook::Note(ProcessId process,
+                                       const wire::Channels& message,
+                                       std::vector<rm::Channel>* channels) {
+  Reporter& reporter = reporters_.at(process);
+  if (!MayUse(reporter, message.client)) return Verdict::kForeign;
+  if (reporter.clients.size() >= kMaxClients && message.gone == 0 &&
+      !reporter.clients.contains(message.client))
+    return Verdict::kTooMany;
+  for (uint16_t i = 0; i < message.count; ++i) {
+    const rm::Channel channel{message.client, message.handles[i]};
+    const auto known = std::find_if(
+        channels->begin(), channels->end(), [&](const rm::Channel& c) {
+          return c.client == channel.client && c.handle == channel.handle;
+        });
+    if (message.gone != 0) {
+      if (known != channels->end()) channels->erase(known);
+    } else if (known == channels->end()) {
+      if (channels->size() >= kMaxChannels) return Verdict::kTooMany;
+      channels->push_back(channel);
+    }
+  }
+  const bool uses = std::any_of(
+      channels->begin(), channels->end(),
+      [&](const rm::Channel& c) { return c.client == message.client; });
+  if (uses) {
+    users_[message.client].insert(process);
+    reporter.clients.insert(message.client);
+  } else {
+    Forget(process, message.client);
+    reporter.clients.erase(message.client);
+  }
+  return Verdict::kNoted;
+}
+
+}  // namespace rondo::share

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Takes what processes report of their channels, and knows whose a driver
+// client is. Pure: the slot server is the only caller.
+//
+// A client handle is node-wide and belongs to one process. The first to report
+// it is believed; another may name it only if it is of the same slot, or the
+// same process on its other GPU's socket. When the last that named it is gone,
+// it is nobody's again.
+
+#ifndef RONDO_SHARE_CHANNEL_BOOK_H_
+#define RONDO_SHARE_CHANNEL_BOOK_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "rm/gpu.h"
+#include "share/ledger.h"
+#include "wire/messages.h"
+
+namespace rondo::share {
+
+class ChannelBook {
+ public:
+  static constexpr size_t kMaxChannels = 4096;  // a process
+  static constexpr size_t kMaxClients = 256;    // a process, of its channels
+
+  enum class Verdict {
+    kNoted,
+    kForeign,  // the client is another tenant's: nothing was noted
+    kTooMany,  // the process is to be sent away
+  };
+
+  void Add(ProcessId process, const std::string& slot, int32_t pid);
+  void Remove(ProcessId process);
+
+  // channels: all that the process reported so far; brought up to date.
+  Verdict Note(ProcessId process, const wire::Channels& message,
+               std::vector<rm::Channel>* channels);
+
+ private:
+  struct Reporter {
+    std::string slot;
+    int32_t pid = 0;             // 0 = not known, so not the same as anybody's
+    std::set<uint32_t> clients;  // where users_ names it
+  };
+
+  bool MayUse(const Reporter& reporter, uint32_t client) const;
+  void Forget(ProcessId process, uint32_t client);
+
+  std::map<ProcessId, Reporter> reporters_;
+  std::map<uint32_t, std::set<ProcessId>> users_;  // by client; never empty
+};
+
+}  // namespace rondo::share
+
+#endif  // RONDO_SHARE_CHANNEL_BOOK_H_

@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "share/channel_book.h"
+
+#include <gtest/gtest.h>
+
+#include <initializer_list>
+#include <map>
+#include <vector>
+
+#include "wire/codec.h"
+
+namespace rondo::share {
+namespace {
+
+using Verdict = ChannelBook::Verdict;
+
+wire::Channels Message(uint32_t client, std::initializer_list<uint32_t> handles,
+                       bool gone = false) {
+  auto message = wire::Make<wire::Channels>(0);
+  message.client = client;
+  message.gone = gone ? 1 : 0;
+  for (const uint32_t handle : handles)
+    message.handles[message.count++] = handle;
+  return message;
+}
+
+class ChannelBookTest : public testing::Test {
+ protected:
+  Verdict Come(ProcessId process, uint32_t client,
+               std::initializer_list<uint32_t> handles) {
+    return book_.Note(process, Message(client, handles), &channels_[process]);
+  }
+  Verdict Go(ProcessId process, uint32_t client,
+             std::initializer_list<uint32_t> handles) {
+    return book_.Note(process, Message(client, handles, /*gone=*/true),
+                      &channels_[process]);
+  }
+
+  ChannelBook book_;
+  std::map<ProcessId, std::vector<rm::Channel>> channels_;
+};
+
+TEST_F(ChannelBookTest, ChannelsComeOnceAndGo) {
+  book_.Add(1, "G::0", 7);
+  EXPECT_EQ(Come(1, 0xc1, {5, 6}), Verdict::kNoted);
+  EXPECT_EQ(Come(1, 0xc1, {6}), Verdict::kNoted);
+  EXPECT_EQ(Come(1, 0xc2, {6}), Verdict::kNoted);
+  EXPECT_EQ(channels_[1].size(), 3u);
+  EXPECT_EQ(Go(1, 0xc1, {5, 9}), Verdict::kNoted);
+  ASSERT_EQ(channels_[1].size(), 2u);
+  EXPECT_EQ(channels_[1][0].client, 0xc1u);
+  EXPECT_EQ(channels_[1][0].handle, 6u);
+}
+
+TEST_F(ChannelBookTest, AClientIsOfItsSlotOrProcess) {
+  book_.Add(1, "G::0", 7);
+  book_.Add(2, "G::0", 8);  // the same slot
+  book_.Add(3, "H::0", 7);  // the same process
+  book_.Add(4, "G::1", 9);
+  book_.Add(5, "G::2", 0);  // pids that are not known are not the same
+  book_.Add(6, "G::3", 0);
+  EXPECT_EQ(Come(1, 0xc1, {5}), Verdict::kNoted);
+  EXPECT_EQ(Come(2, 0xc1, {5}), Verdict::kNoted);
+  EXPECT_EQ(Come(3, 0xc1, {5}), Verdict::kNoted);
+  EXPECT_EQ(Come(4, 0xc1, {5}), Verdict::kForeign);
+  EXPECT_EQ(Go(4, 0xc1, {5}), Verdict::kForeign);
+  EXPECT_TRUE(channels_[4].empty());
+  EXPECT_EQ(Come(5, 0xc5, {5}), Verdict::kNoted);
+  EXPECT_EQ(Come(6, 0xc5, {5}), Verdict::kForeign);
+}
+
+TEST_F(ChannelBookTest, AClientIsNobodysOnceAllWhoNamedItAreGone) {
+  book_.Add(1, "G::0", 7);
+  book_.Add(2, "G::0", 8);
+  book_.Add(3, "G::1", 9);
+  EXPECT_EQ(Come(1, 0xc1, {5}), Verdict::kNoted);
+  EXPECT_EQ(Come(2, 0xc1, {6}), Verdict::kNoted);
+  EXPECT_EQ(Go(1, 0xc1, {5}), Verdict::kNoted);
+  EXPECT_EQ(Come(3, 0xc1, {5}), Verdict::kForeign);
+  book_.Remove(2);
+  EXPECT_EQ(Come(3, 0xc1, {5}), Verdict::kNoted);
+  EXPECT_EQ(Come(1, 0xc1, {5}), Verdict::kForeign);
+}
+
+TEST_F(ChannelBookTest, ThereIsAnEndToIt) {
+  book_.Add(1, "G::0", 7);
+  for (uint32_t i = 0; i < ChannelBook::kMaxClients; ++i)
+    ASSERT_EQ(Come(1, 1000 + i, {1}), Verdict::kNoted);
+  EXPECT_EQ(Come(1, 1, {1}), Verdict::kTooMany);
+  EXPECT_EQ(Go(1, 1, {1}), Verdict::kNoted) << "of nothing";
+  for (uint32_t i = ChannelBook::kMaxClients; i < ChannelBook::kMaxChannels;
+       ++i)
+    ASSERT_EQ(Come(1, 1000, {1 + i}), Verdict::kNoted);
+  EXPECT_EQ(Come(1, 1000, {0xffff}), Verdict::kTooMany);
+  EXPECT_EQ(channels_[1].size(), ChannelBook::kMaxChannels);
+}
+
+}  // namespace
+}  // namespace rondo::share
