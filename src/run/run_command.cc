@@ -244,6 +244,11 @@ int RunArbiterCommand(int argc, char** argv) {
   // there (or that another's is).
   close(STDOUT_FILENO);
   open("/dev/null", O_WRONLY | O_CLOEXEC);
+  // Several programs started at once: each may start one, one serves.
+  if (absl::IsAlreadyExists(arbiter.status())) {
+    LogDebug("arbiter: ", arbiter.status().message());
+    return kExitOk;
+  }
   if (!arbiter.ok()) {
     LogError("arbiter: ", arbiter.status().message());
     return ExitCode(arbiter.status());

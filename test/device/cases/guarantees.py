@@ -5,11 +5,23 @@ whole of one window, and only what is done within it counts: shares of one windo
 import functools
 import math
 import os
+import statistics
 import time
+import typing
 
 import lab
 from lab import Stamps, check, note, nvml, rondo, say, slot_of, status, stock, worker_words
 from shares import finish, measure
+
+HELD_UP_US = 50  # a thread that waited so long for a processor: the host's doing, whoever shares the GPU
+
+
+class Use(typing.NamedTuple):
+    """What all tenants have of the card."""
+    nominal: float  # kernels done x their length
+    of_alone: float  # each one's work, of what it does in that time alone
+    told: float  # time, by the card's own log, or None
+
 
 rows = []  # what, must, alone, stock, rondo
 
@@ -20,16 +32,18 @@ class Tenant:
     def __init__(self, us, kernels=1, depth=3, think=0, **options):
         self.us, self.kernels, self.depth, self.think, self.options = us, kernels, depth, think, options
 
-    def start(self, way, name, seconds):
-        self.stamps, self.latencies = Stamps(name), Stamps(name + ".latencies")
-        more = ["--kernels", self.kernels] + (["--think-us", self.think, "--latencies", self.latencies.path] if self.think else [])
+    def start(self, way, name, seconds, cpu):
+        self.stamps, self.requests = Stamps(name), Stamps(name + ".requests")
+        more = ["--kernels", self.kernels, "--cpu", cpu]
+        if self.think:
+            more += ["--think-us", self.think, "--requests", self.requests.path]
         words = worker_words(self.stamps, self.us, depth=self.depth, seconds=seconds, more=more)
         return rondo(*words, **self.options) if way == "rondo" else stock(*words)
 
 
 def together(way, tenants, seconds, warm=2.0):
     """Each one's share of the card in one window, the requests of the first, and what the arbiter says of them all."""
-    programs = [t.start(way, f"{way}.{i}", seconds + warm + 40) for i, t in enumerate(tenants)]
+    programs = [t.start(way, f"{way}.{i}", seconds + warm + 40, lab.processor(i)) for i, t in enumerate(tenants)]
     counted = [((t.stamps,), t.us * t.kernels) for t in tenants]
     measure(counted, programs, warm, 0.1)  # all of them run
     before = gpu_time(programs) if way == "rondo" else None
@@ -37,9 +51,9 @@ def together(way, tenants, seconds, warm=2.0):
     told = None
     if before and None not in (after := gpu_time(programs)) and None not in before:
         told = (after[0] - before[0]) / (after[1] - before[1])
-    if way == "rondo" and tenants[0].think:
-        worst_requests(tenants[0], *window)
-    requests = tenants[0].stamps.with_latencies(tenants[0].latencies, *window) if tenants[0].think else []
+    requests = tenants[0].stamps.with_requests(tenants[0].requests, *window) if tenants[0].think else []
+    if requests:
+        slowest(way, requests)
     codes = finish(programs)
     if any(codes):
         raise RuntimeError(f"{way}: exit codes {codes}")
@@ -54,12 +68,13 @@ def gpu_time(programs):
     return (None if None in times else sum(times)), time.monotonic() * 1e6
 
 
-def worst_requests(tenant, begin, end):
-    """When they were, for a look at the arbiter's log."""
+def slowest(way, requests):
+    """Where their time went, and when it was, for a look at the arbiter's log."""
     wall = time.time_ns() - time.monotonic_ns()
-    found = sorted(((ns / 1e3, t) for t, ns in zip(tenant.stamps.all(), tenant.latencies.all()) if begin <= t < end), reverse=True)
-    note("slowest", ", ".join(f"{us:.0f} us at {time.strftime('%T', time.gmtime((t + wall) / 1e9))}.{(t + wall) // 1000000 % 1000:03d}"
-                              for us, t in found[:6]))
+    for r in requests[:-7:-1]:
+        at = (r.at + wall) // 1000000
+        note(f"slow, {way}", f"{r.total:.0f} us at {time.strftime('%T', time.gmtime(at // 1000))}.{at % 1000:03d}: launched in {r.launch:.0f}, "
+             f"from first to last kernel {r.gpu:.0f}, thread without a processor {r.starved:.0f}")
 
 
 def percentile(ordered, q):
@@ -96,63 +111,67 @@ def weights():
 
 
 def requests(name, what, first, beside, seconds):
-    """The first tenant's requests alone, beside the others on stock, and with rondo: (requests, share of the card of all)."""
-    got = {}
+    """The first tenant's requests alone, beside the others on stock, and with rondo. Their percentiles, and all tenants' Use, each by way."""
+    points, use, cells = {}, {}, []
     for way, tenants in (("alone", [first]), ("stock", [first] + beside), ("rondo", [first] + beside)):
         if way == "alone":
-            got[way] = (*lone(first.us, first.kernels, first.think, seconds), None)
-            continue
-        span = seconds if way == "rondo" else seconds / 2
-        shares, found, told = together(way, tenants, span, warm=3)
-        unit = sum(t.us * t.kernels for t in tenants) / 1e6 / span
-        got[way] = found, sum(shares), told
-        note(f"{name} {way}", f"shares {', '.join(f'{s:.4f}' for s in shares)}, counted to ± {unit:.4f} at most"
-             + (f"; {told:.4f} of the card's time by its own log" if told is not None else ""))
-    points = {way: [percentile(found, q) for q in (0.5, 0.99, 0.999)] for way, (found, _, _) in got.items()}
-    for way, (p50, p99, p999) in points.items():
-        found = got[way][0]
-        note(f"{name} {way}", f"p50 {p50:.0f} p99 {p99:.0f} p99.9 {p999:.0f} max {found[-1]:.0f} us over {len(found)} requests")
-    cells = [f"{p[0]:.0f} / {p[1]:.0f} / {p[2]:.0f}" for p in points.values()]
+            found = lone(first.us, first.kernels, first.think, seconds)
+            needs = statistics.median(r.gpu for r in found) / (first.us * first.kernels)
+        else:
+            span = seconds if way == "rondo" else seconds / 2
+            shares, found, told = together(way, tenants, span, warm=3)
+            of_alone = shares[0] * needs + sum(s / alone(t.us, t.kernels, t.depth) for s, t in zip(shares[1:], beside))
+            use[way] = Use(sum(shares), of_alone, told)
+            unit = sum(t.us * t.kernels for t in tenants) / 1e6 / span
+            note(f"{name} {way}", f"shares {', '.join(f'{s:.4f}' for s in shares)}, counted to ± {unit:.4f} at most"
+                 + (f"; {told:.4f} of the card's time by its own log" if told is not None else ""))
+        points[way] = [percentile([r.total for r in found], q) for q in (0.5, 0.99, 0.999)]
+        p50, p99, p999 = points[way]
+        held = [r for r in found if r.starved >= HELD_UP_US]
+        note(f"{name} {way}", f"p50 {p50:.0f} p99 {p99:.0f} p99.9 {p999:.0f} max {found[-1].total:.0f} us over {len(found)} requests; "
+             f"the host held {len(held)} up for {HELD_UP_US} us or more")
+        cells.append(f"{p50:.0f} / {p99:.0f} / {p999:.0f}")
     rows.append((f"{what}: p50 / p99 / p99.9, µs", "", *cells))
-    return points, {way: total for way, (_, total, _) in got.items()}, got["rondo"][2]
+    return points, use
 
 
 @functools.lru_cache(maxsize=None)
 def lone(us, kernels, think, seconds):
-    shares, found, _ = together("stock", [Tenant(us, kernels, think=think)], seconds, warm=1)
-    return found, shares[0]
+    return together("stock", [Tenant(us, kernels, think=think)], seconds, warm=1)[1]
 
 
 def latency():
     """Requests of 20 x 100 us after pauses of 10 ms, beside 3 batch tenants of 1 ms and of 20 ms kernels."""
     for us, depth in ((1000, 3), (20000, 2)):
         name = f"guarantee.latency.{us // 1000}ms"
-        points, total, told = requests(name, f"requests of 20 × 100 µs, beside 3 batch tenants of {us // 1000} ms kernels",
+        points, use = requests(name, f"requests of 20 × 100 µs, beside 3 batch tenants of {us // 1000} ms kernels",
                                  Tenant(100, 20, think=10000, cls="latency"), [Tenant(us, depth=depth, cls="batch") for _ in range(3)], 20)
         for i, q, most in ((1, "p99", 1.15), (2, "p99.9", 1.20)):
             ratio = {way: points[way][i] / points["alone"][i] for way in ("stock", "rondo")}
             check(f"{name}.{q}", ratio["rondo"] <= most, f"of alone: stock {ratio['stock']:.3f}, rondo {ratio['rondo']:.3f}")
             rows.append((f"… {q}, of alone", f"≤ {most:.2f}", "1", f"{ratio['stock']:.2f}", f"{ratio['rondo']:.2f}"))
-        summed(name, total, told)
+        summed(name, use)
 
 
-def summed(name, total, told):
-    """By work done (kernels x their length alone), and by the time that the card's own log says somebody had it."""
-    check(f"{name}.sum", total["rondo"] >= 0.97, f"all tenants, of the card: stock {total['stock']:.4f}, rondo {total['rondo']:.4f}")
-    rows.append(("… all tenants together, work done, of the card", "≥ 0.97", "", f"{total['stock']:.3f}", f"{total['rondo']:.3f}"))
-    if told is not None:
-        rows.append(("… all tenants together, time on the card by its own log", "", "", "", f"{told:.3f}"))
+def summed(name, use):
+    """All tenants together. A card that is shared without any loss has 1 of alone; of itself it has less, by the gaps between launches."""
+    stock_use, rondo_use = use["stock"], use["rondo"]
+    for what, i, words in (("sum", 0, "work done, kernels × their length"), ("sum_of_alone", 1, "work done, each tenant's of what it does alone")):
+        check(f"{name}.{what}", rondo_use[i] >= 0.97, f"all tenants, {words}: stock {stock_use[i]:.4f}, rondo {rondo_use[i]:.4f}")
+        rows.append((f"… all tenants together: {words}", "≥ 0.97", "", f"{stock_use[i]:.3f}", f"{rondo_use[i]:.3f}"))
+    if rondo_use.told is not None:
+        rows.append(("… all tenants together: time on the card by its own log", "", "", "", f"{rondo_use.told:.3f}"))
 
 
 def one_kernel():
     """Requests of one kernel of 100 us after pauses of 2 ms, beside 3 batch tenants of 1 ms kernels."""
     name = "guarantee.one_kernel"
-    points, total, told = requests(name, "requests of one 100 µs kernel, 2 ms pauses, beside 3 batch tenants of 1 ms kernels",
+    points, use = requests(name, "requests of one 100 µs kernel, 2 ms pauses, beside 3 batch tenants of 1 ms kernels",
                              Tenant(100, 1, think=2000, cls="latency"), [Tenant(1000, cls="batch") for _ in range(3)], 10)
     added = {way: points[way][1] - points["alone"][1] for way in ("stock", "rondo")}
     check(f"{name}.p99", added["rondo"] <= 250, f"added to p99: stock {added['stock']:.0f}, rondo {added['rondo']:.0f} us")
     rows.append(("… p99 added, µs", "≤ 250", "0", f"{added['stock']:.0f}", f"{added['rondo']:.0f}"))
-    summed(name, total, told)
+    summed(name, use)
 
 
 def never_pausing():

@@ -15,6 +15,7 @@ import subprocess
 import tempfile
 import threading
 import time
+import typing
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))))
 DEVICE = os.path.join(ROOT, "build", "device")
@@ -261,6 +262,15 @@ def compare(slot):
     return slot["memoryUsedBytes"] - sum(driver[p["pid"]] for p in known)
 
 
+class Request(typing.NamedTuple):
+    """Microseconds of a worker's request; at: CLOCK_MONOTONIC ns of its end."""
+    total: float
+    launch: float  # until the last launch returned
+    gpu: float  # from the start of its first kernel to the end of its last, by the GPU's clock
+    starved: float  # its thread had no processor; below 0: unknown
+    at: int
+
+
 class Stamps:
     """The units of work of a worker, read while it runs."""
 
@@ -286,9 +296,11 @@ class Stamps:
     def between(self, begin, end):
         return [t for t in self.all() if begin <= t < end]
 
-    def with_latencies(self, latencies, begin, end):
-        """Microseconds of the requests that were done then, sorted."""
-        return sorted(ns / 1e3 for t, ns in zip(self.all(), latencies.all()) if begin <= t < end)
+    def with_requests(self, requests, begin, end):
+        """What is known of each request that was done then: when, and microseconds (Request), the fastest first."""
+        values = requests.all()
+        fours = zip(*(values[i::4] for i in range(4)))
+        return sorted((Request(*(v / 1e3 for v in four), at) for at, four in zip(self.all(), fours) if begin <= at < end))
 
     def first_after(self, ns):
         """Looks from the end: it was a moment ago."""
@@ -345,6 +357,12 @@ def turns():
         with open(kept, "w") as f:
             f.write(_turns)
     return _turns
+
+
+def processor(i):
+    """A processor of its own for the launching thread of the i-th worker, where there are enough for everybody."""
+    ours = sorted(os.sched_getaffinity(0))
+    return ours[-1 - i] if len(ours) >= 8 and i < len(ours) // 2 else -1
 
 
 def worker_words(stamps, us=1000, kind="plain", depth=3, seconds=60, more=()):

@@ -5,13 +5,17 @@
 // done.
 //   worker --stamps FILE --turns T --kind KIND --kernel-us N --kernels K
 //          --depth D --fork N --take MIB --seconds S
-//          --think-us N --latencies FILE
+//          --think-us N --requests FILE --cpu N
 // FILE: u64 count, then the CLOCK_MONOTONIC ns of each unit (a mapped file: it
 // can be read any time). With --fork, FILE.0, FILE.1 ... and one process each.
 // A unit is K launches, one if not said; with the graph kinds, of 100 kernels
 // each. With --think-us a unit is a request, alone under way, and the pause
-// follows it; --latencies gets the ns from the first launch to the end of each.
+// follows it; --requests gets four numbers of each, in ns: from the first launch
+// to the end, until the last launch returned, from the GPU's first kernel to its
+// last, and how long this thread waited for a processor meanwhile (-1: unknown).
+// --cpu: the processor of the thread that launches; others go where they like.
 #include <fcntl.h>
+#include <sched.h>
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
@@ -61,6 +65,29 @@ Stamps& Map(const std::string& path) {
       mmap(nullptr, sizeof(Stamps), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
   close(fd);
   return *static_cast<Stamps*>(at);
+}
+
+// How long this thread has waited for a processor, all in all, in ns.
+class RunDelay {
+ public:
+  int64_t Now() const {
+    char text[64] = "";
+    long long delay = 0;
+    return pread(fd_, text, sizeof(text) - 1, 0) > 0 &&
+                   sscanf(text, "%*s %lld", &delay) == 1
+               ? delay
+               : -1;
+  }
+
+ private:
+  const int fd_ = open("/proc/thread-self/schedstat", O_RDONLY | O_CLOEXEC);
+};
+
+void OnProcessor(int cpu) {
+  cpu_set_t one;
+  CPU_ZERO(&one);
+  CPU_SET(cpu, &one);
+  sched_setaffinity(0, sizeof(one), &one);
 }
 
 CUgraphExec Graph(const gpu::Gpu& gpu, double us) {
@@ -130,9 +157,9 @@ int Work(int argc, char** argv, const std::string& path) {
   const auto number = [&](const char* name, double other) {
     return gpu::Number(argc, argv, name, other);
   };
-  // First, so that whoever finds a stamp finds its latency.
-  const char* const times = gpu::Option(argc, argv, "latencies", nullptr);
-  Stamps* const latencies = times ? &Map(times) : nullptr;
+  // First, so that whoever finds a stamp finds its request.
+  const char* const times = gpu::Option(argc, argv, "requests", nullptr);
+  Stamps* const requests = times ? &Map(times) : nullptr;
   Stamps& stamps = Map(path);
   Launcher launcher;
   launcher.kind = gpu::Option(argc, argv, "kind", "plain");
@@ -149,18 +176,34 @@ int Work(int argc, char** argv, const std::string& path) {
   const int kernels = number("kernels", 1);
   const int depth = think_ns > 0 ? 1 : number("depth", 3);
   std::vector<CUevent> events(depth);
+  CUevent first = nullptr;
+  MUST(CU(cuEventCreate)(&first, 0));
   for (CUevent& event : events) MUST(CU(cuEventCreate)(&event, 0));
+  // Now that the driver's threads, and Rondo's, are there.
+  if (const int cpu = number("cpu", -1); cpu >= 0) OnProcessor(cpu);
+  const RunDelay delay;
   const int64_t end = gpu::NowNs() + int64_t(number("seconds", 60) * 1e9);
   uint64_t launched = 0;
   for (uint64_t done = 0; !ended && gpu::NowNs() < end; ++done) {
+    const int64_t delayed = requests ? delay.Now() : 0;
     const int64_t asked = gpu::NowNs();
+    if (requests) MUST(CU(cuEventRecord)(first, nullptr));
     for (; launched < done + depth; ++launched) {
       for (int i = 0; i < kernels; ++i) launcher.Launch();
       MUST(CU(cuEventRecord)(events[launched % depth], nullptr));
     }
+    const int64_t sent = gpu::NowNs();
     MUST(CU(cuEventSynchronize)(events[done % depth]));
     const int64_t now = gpu::NowNs();
-    if (latencies) Add(*latencies, now - asked);
+    if (requests) {
+      float ms = 0;
+      MUST(CU(cuEventElapsedTime)(&ms, first, events[done % depth]));
+      const int64_t after = delay.Now();
+      Add(*requests, now - asked);
+      Add(*requests, sent - asked);
+      Add(*requests, static_cast<int64_t>(ms * 1e6));
+      Add(*requests, after < 0 ? -1 : after - delayed);
+    }
     Add(stamps, now);
     if (think_ns > 0) SleepUntil(now + think_ns);
   }

@@ -119,6 +119,8 @@
   X(cuEventQuery, cuEventQuery, (Event* event))                                 \
   X(cuEventElapsedTime, cuEventElapsedTime,                                     \
     (float* milliseconds, Event* from, Event* to))                              \
+  X(cuEventElapsedTime_v2, cuEventElapsedTime_v2,                               \
+    (float* milliseconds, Event* from, Event* to))                              \
   /* The simulation's own, found by programs that can live in its time. */      \
   X(rondoSimNow, rondoSimNow, (int64_t* ns))                                    \
   X(rondoSimSleepUntil, rondoSimSleepUntil, (int64_t ns))

@@ -213,4 +213,8 @@ Result cuEventElapsedTime(float* milliseconds, Event* from, Event* to) {
   return kSuccess;
 }
 
+Result cuEventElapsedTime_v2(float* milliseconds, Event* from, Event* to) {
+  return cuEventElapsedTime(milliseconds, from, to);
+}
+
 }  // namespace rondo::sim::cuda
