@@ -10,9 +10,10 @@
 // can be read any time). With --fork, FILE.0, FILE.1 ... and one process each.
 // A unit is K launches, one if not said; with the graph kinds, of 100 kernels
 // each. With --think-us a unit is a request, alone under way, and the pause
-// follows it; --requests gets four numbers of each, in ns: from the first launch
-// to the end, until the last launch returned, from the GPU's first kernel to its
-// last, and how long this thread waited for a processor meanwhile (-1: unknown).
+// follows it; --requests gets four numbers of each, in ns: from the first
+// launch to the end, until the last launch returned, from the GPU's first
+// kernel to its last, and how long this thread waited for a processor meanwhile
+// (-1: unknown).
 // --cpu: the processor of the thread that launches; others go where they like.
 #include <fcntl.h>
 #include <sched.h>
