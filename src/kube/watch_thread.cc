@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kube/watch_thread.h"
 
-#include <algorithm>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "base/status.h"
+#include "kube/backoff.h"
 
 namespace rondo::kube {
 
@@ -46,24 +46,24 @@ absl::Status WatchThread::ListAndWatch() {
 }
 
 void WatchThread::Run() {
-  std::chrono::milliseconds pause = options_.first_pause;
+  Backoff backoff(options_.first_pause, options_.longest_pause);
   while (true) {
     const auto start = std::chrono::steady_clock::now();
     const absl::Status status = ListAndWatch();
+    const auto lasted = std::chrono::steady_clock::now() - start;
     std::unique_lock lock(mutex_);
     if (stop_) return;
     // The server ends a watch every few minutes and tells an old one to start
     // again: neither is an error, and after a good watch there is no pause, in
     // which an edit would go unseen.
-    if (status.ok() || absl::IsOutOfRange(status)) {
-      pause = options_.first_pause;
-      if (std::chrono::steady_clock::now() - start > pause) continue;
-    } else if (std::string text(status.message()); text != told_) {
+    const bool good = status.ok() || absl::IsOutOfRange(status);
+    if (std::string text(status.message()); !good && text != told_) {
       told_ = std::move(text);
       on_error_(status);
     }
-    if (stop_changed_.wait_for(lock, pause, [this] { return stop_; })) return;
-    if (!status.ok()) pause = std::min(pause * 2, options_.longest_pause);
+    if (stop_changed_.wait_for(lock, backoff.After(good, lasted),
+                               [this] { return stop_; }))
+      return;
   }
 }
 

@@ -7,7 +7,8 @@
 //
 // Failure: never gives up. An error is told by on_error, once until its text
 // changes or a list was good again, and tried again after a pause, which
-// doubles. That the server ends a watch, or calls it too old, is no error.
+// doubles until a watch lasts longer than it. That the server ends a watch, or
+// calls it too old, is no error.
 
 #ifndef RONDO_KUBE_WATCH_THREAD_H_
 #define RONDO_KUBE_WATCH_THREAD_H_
