@@ -32,7 +32,7 @@ int AgentCommand(int argc, char** argv) {
         return nvml::Real::Load(nvml::FindLibrary(container_driver_root));
       });
   const absl::Status status = agent.Run();
-  if (!status.ok()) LogError(status.message());
+  if (!status.ok()) LogError("stopping: ", status.message());
   return ExitCode(status);
 }
 

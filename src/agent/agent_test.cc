@@ -60,7 +60,7 @@ TEST_F(AgentTest, ABadEditIsRefusedAndReported) {
   ASSERT_TRUE(kubelet_.WaitForAllocatable(kGpu, 8));
   EXPECT_THAT(Get("/readyz"), HasSubstr("200 OK"));
   Write("config", Replicas("0"));
-  ASSERT_TRUE(agent_->NextLineWith("config refused: ").ok());
+  ASSERT_TRUE(agent_->NextLineWith("config refused: /").ok());
   EXPECT_EQ(kubelet_.Counts(kGpu).allocatable, 8);
   EXPECT_THAT(Get("/metrics"), HasSubstr("\nrondo_config_refused 1\n"));
   EXPECT_THAT(Get("/api/v1/node"),

@@ -113,8 +113,8 @@ void ConfigKeeper::Refuse(const std::string& origin, const absl::Status& why) {
   view_.refused = metrics::RefusedConfig{.origin = origin,
                                          .error = std::string(why.message()),
                                          .unix_seconds = time(nullptr)};
-  LogError("config refused: ", why.message(),
-           plan_ ? "; the last good one stays in force" : "");
+  LogError("config refused: ", origin, origin.empty() ? "" : ": ",
+           why.message(), plan_ ? "; the last good one stays in force" : "");
 }
 
 void ConfigKeeper::Remember(const std::string& text) {

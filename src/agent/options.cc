@@ -50,6 +50,9 @@ void AddNvidias(CLI::App& app, std::map<std::string, std::string>& given) {
         option->take_last();
       option->expected(1);
     }
+    if (flag.type != config::FlagType::kBool)
+      option->type_name(flag.type == config::FlagType::kString ? "VALUE"
+                                                               : "LIST");
     option->group("NVIDIA's flags");
   }
 }
@@ -93,9 +96,11 @@ ParsedOptions ParseOptions(int argc, char** argv,
   own("--root", "RONDO_ROOT", options.root,
       "where /proc, /sys and /dev are read");
   own("--recovery-quiet", "RONDO_RECOVERY_QUIET", recovery_quiet,
-      "how long a GPU must stay quiet after an Xid to be healthy again");
+      "how long a GPU must stay quiet after an Xid to be healthy again: 250ms, "
+      "5s, 2m");
   own("--log-level", "RONDO_LOG_LEVEL", log_level,
       "debug, info, warning, error or off");
+  app.footer(kExitHelp);
   try {
     app.parse(ReversedWords(argc, argv));
   } catch (const CLI::ParseError& error) {

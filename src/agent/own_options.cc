@@ -6,6 +6,7 @@
 
 #include "CLI/CLI.hpp"
 #include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
@@ -13,8 +14,11 @@
 namespace rondo::agent {
 namespace {
 
-std::string Help(const OwnOption& option) {
-  return absl::StrCat(option.help, " [$", option.environment, "]");
+// CLI11 shows a default beside the name, if it is not empty.
+std::string Help(const OwnOption& option, bool has_default) {
+  const bool told = has_default || absl::StrContains(option.help, "empty = ");
+  return absl::StrCat(option.help, told ? "" : "; default: none", " [$",
+                      option.environment, "]");
 }
 
 }  // namespace
@@ -22,7 +26,8 @@ std::string Help(const OwnOption& option) {
 CLI::Option* AddOption(CLI::App& app, const config::Getenv& getenv,
                        const OwnOption& option, std::string& value) {
   if (auto set = getenv(option.environment)) value = *std::move(set);
-  return app.add_option(option.flag, value, Help(option))
+  return app.add_option(option.flag, value, Help(option, !value.empty()))
+      ->type_name("VALUE")
       ->capture_default_str();
 }
 
@@ -30,7 +35,8 @@ CLI::Option* AddOption(CLI::App& app, const config::Getenv& getenv,
                        const OwnOption& option,
                        std::vector<std::string>& lists) {
   if (auto set = getenv(option.environment)) lists = {*std::move(set)};
-  return app.add_option(option.flag, lists, Help(option))
+  return app.add_option(option.flag, lists, Help(option, !lists.empty()))
+      ->type_name("LIST")
       ->default_str(absl::StrJoin(lists, ","))
       ->expected(1)
       ->take_all();

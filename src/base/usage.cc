@@ -29,9 +29,10 @@ std::string UnknownWord(const CLI::App& app, const std::string& word) {
     if (!option) known.push_back(each->get_name());
   const std::string name = word.substr(0, word.find('='));
   const std::string near = NearestWord(name, known);
-  return absl::StrCat(option ? "there is no option " : "what is ", name,
-                      option ? "" : "?", near.empty() ? "" : "; did you mean ",
-                      near, near.empty() ? "" : "?");
+  return absl::StrCat(
+      option ? absl::StrCat("there is no option ", name)
+             : absl::StrCat("'", word, "' is not expected"),
+      near.empty() ? "" : absl::StrCat("; did you mean ", near, "?"));
 }
 
 std::string Wording(const CLI::App& app, const CLI::ParseError& error) {

@@ -19,6 +19,11 @@ class ParseError;
 
 namespace rondo {
 
+// What every --help ends with, where a program's own status is not passed on.
+inline constexpr char kExitHelp[] =
+    "Exit status: 0 fine, 1 a failure that may pass (try again), 2 bad usage "
+    "or configuration.";
+
 // "rondo run: --weight needs a value (`rondo run --help` tells the options)"
 std::string UsageError(absl::string_view program, absl::string_view what);
 

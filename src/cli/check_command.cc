@@ -27,16 +27,23 @@ void Define(CLI::App& app, Flags& flags) {
   app.add_option("FILE", flags.files,
                  "bare config, ConfigMap manifest, Helm values, ClusterPolicy, "
                  "or a directory of configs; - is stdin")
-      ->required();
+      ->required()
+      ->type_name("");
   app.add_flag("--strict", flags.strict, "warnings are errors");
   app.add_option("--node", flags.node,
                  "output of `kubectl get node NAME -o json`: what this node "
-                 "would choose and advertise");
+                 "would choose and advertise; default: no node")
+      ->type_name("FILE");
   app.add_option("--against", flags.against,
-                 "the config in force: print what would change for pods");
+                 "the config in force: print what would change for pods; "
+                 "default: none")
+      ->type_name("FILE");
   app.add_option("--default-config", flags.default_key,
-                 "key used by nodes without a label");
-  app.add_option("--output", flags.output, "text or json")
+                 "key used by nodes without a label; default: none")
+      ->type_name("KEY");
+  app.add_option("--output", flags.output, "how to print: text or json")
+      ->capture_default_str()
+      ->type_name("FORMAT")
       ->check(CLI::IsMember({"text", "json"}));
 }
 
@@ -75,6 +82,9 @@ int RunCheckCommand(int argc, char** argv, std::istream& in, std::ostream& out,
   CLI::App app("Judges configs before a roll-out.", "rondo check");
   Flags flags;
   Define(app, flags);
+  app.footer(
+      "Exit status: 0 every config is accepted, 2 one is refused, or bad "
+      "usage.");
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

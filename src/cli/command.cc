@@ -9,6 +9,7 @@
 
 #include "base/status.h"
 #include "base/suggest.h"
+#include "base/usage.h"
 
 namespace rondo::cli {
 namespace {
@@ -23,7 +24,8 @@ void PrintTable(const CommandTable& table, std::ostream& out) {
     if (c.help != nullptr)
       out << "  " << std::left << std::setw(static_cast<int>(width)) << c.name
           << "  " << c.help << " (needs " << c.needs << ")\n";
-  out << "\n`rondo COMMAND --help` tells the options of one.\n";
+  out << "\n`rondo COMMAND --help` tells the options of one.\n"
+      << kExitHelp << "\n";
 }
 
 const Command* Find(const CommandTable& table, const std::string& name) {

@@ -19,6 +19,8 @@ namespace {
 
 using testing::HasSubstr;
 
+constexpr absl::string_view kMigStrategy = "migStrategy";
+
 class DocsTest : public testing::Test {
  protected:
   void SetUp() override {
@@ -40,8 +42,22 @@ TEST_F(DocsTest, NamesEveryProblemCode) {
 
 TEST_F(DocsTest, NamesEveryFlag) {
   for (const FlagInfo& flag : kFlags) {
+    const absl::string_view help = flag.help;
+    const size_t at = help.find("; default: ");
+    ASSERT_NE(at, help.npos) << flag.key;
     if (flag.in_file) {
-      EXPECT_THAT(docs_, HasSubstr(absl::StrCat("| `", flag.key, "` | `--")));
+      const std::string row = absl::StrCat("| `", flag.key, "` | `--");
+      ASSERT_THAT(docs_, HasSubstr(row));
+      // The last column is the default, which the help says too.
+      const size_t start = docs_.find(row);
+      std::string line = docs_.substr(start, docs_.find('\n', start) - start);
+      const absl::string_view value = help.substr(at + 11);
+      EXPECT_THAT(line,
+                  testing::EndsWith(value == "none" && flag.key != kMigStrategy
+                                        ? "` | |"
+                                    : value == "the driver root"
+                                        ? "| the driver root |"
+                                        : absl::StrCat("| `", value, "` |")));
     }
     for (const char* name : flag.names) {
       if (name == nullptr) continue;

@@ -7,8 +7,10 @@
 
 #include "CLI/CLI.hpp"
 #include "absl/status/status.h"
+#include "absl/strings/ascii.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
 #include "agent/own_options.h"
 #include "base/status.h"
 #include "base/usage.h"
@@ -29,7 +31,7 @@ absl::StatusOr<bool> Bool(const char* name, const std::string& word) {
   if (word.empty()) return false;  // NVIDIA's meaning of set but empty
   if (const std::optional<bool> value = config::ParseBool(word)) return *value;
   return absl::InvalidArgumentError(
-      absl::StrCat(name, " '", word, "' is neither true nor false"));
+      absl::StrCat("--", name, " '", word, "' is neither true nor false"));
 }
 
 absl::Status Check(const Words& words, Options& options) {
@@ -39,9 +41,9 @@ absl::Status Check(const Words& words, Options& options) {
   if (!words.signal.empty() &&
       (!absl::SimpleAtoi(words.signal, &options.signal) || options.signal < 1 ||
        options.signal > SIGRTMAX))
-    return absl::InvalidArgumentError(
-        absl::StrCat("signal '", words.signal, "' is no number of a signal (1-",
-                     SIGRTMAX, ")"));
+    return absl::InvalidArgumentError(absl::StrCat(
+        "--signal '", words.signal, "' is no number of a signal (1-", SIGRTMAX,
+        "; 1 is SIGHUP)"));
   options.fallback_strategies = agent::SplitLists(words.fallbacks);
   const struct {
     const char* name;
@@ -52,8 +54,9 @@ absl::Status Check(const Words& words, Options& options) {
                    {"config-file-dst", options.destination}};
   for (const auto& [name, value] : kRequired)
     if (value.empty())
-      return absl::InvalidArgumentError(
-          absl::StrCat("invalid <", name, ">: must not be empty string"));
+      return absl::InvalidArgumentError(absl::StrCat(
+          "--", name, " is required and must not be empty [$",
+          absl::AsciiStrToUpper(absl::StrReplaceAll(name, {{"-", "_"}})), "]"));
   return absl::OkStatus();
 }
 
@@ -82,7 +85,7 @@ ParsedOptions ParseOptions(int argc, char** argv,
         ->option_text("[=BOOL]");
   };
   add_bool("--oneshot", "ONESHOT", words.oneshot,
-           "link the config once, then end");
+           "link the config once, then end; default: false");
   add("--kubeconfig", "KUBECONFIG", options.kubeconfig,
       "how to reach the API server; empty = as a pod of the cluster");
   agent::AddOption(app, getenv, agent::kNodeName, options.node_name);
@@ -94,10 +97,11 @@ ParsedOptions ParseOptions(int argc, char** argv,
   agent::AddOption(app, getenv, agent::kDefaultConfig, options.default_config);
   agent::AddOption(app, getenv, agent::kFallbackStrategies, words.fallbacks);
   add_bool("--send-signal", "SEND_SIGNAL", words.send_signal,
-           "signal the process when its config changed");
+           "signal the process when its config changed; default: true");
   add("--signal", "SIGNAL", words.signal, "the signal's number");
   add("--process-to-signal", "PROCESS_TO_SIGNAL", options.process,
       "the process, by its argv[0]");
+  app.footer(kExitHelp);
   try {
     app.parse(agent::ReversedWords(argc, argv));
   } catch (const CLI::ParseError& error) {

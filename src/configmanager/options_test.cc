@@ -75,13 +75,19 @@ TEST(Options, WhatCannotWorkIsExitCode2AndNamesTheFlag) {
     const char* value;
     const char* text;
   } kRows[] = {
-      {"NODE_NAME", "", "invalid <node-name>: must not be empty string"},
-      {"NODE_LABEL", "", "invalid <node-label>: must not be empty string"},
-      {"CONFIG_FILE_SRCDIR", "", "invalid <config-file-srcdir>: must not be"},
-      {"CONFIG_FILE_DST", "", "invalid <config-file-dst>: must not be"},
-      {"ONESHOT", "yes", "oneshot 'yes' is neither true nor false"},
-      {"SIGNAL", "HUP", "signal 'HUP' is no number of a signal"},
-      {"SIGNAL", "0", "signal '0' is no number of a signal"},
+      {"NODE_NAME", "",
+       "--node-name is required and must not be empty [$NODE_NAME]"},
+      {"NODE_LABEL", "",
+       "--node-label is required and must not be empty [$NODE_LABEL]"},
+      {"CONFIG_FILE_SRCDIR", "",
+       "--config-file-srcdir is required and must not be empty "
+       "[$CONFIG_FILE_SRCDIR]"},
+      {"CONFIG_FILE_DST", "",
+       "--config-file-dst is required and must not be empty "
+       "[$CONFIG_FILE_DST]"},
+      {"ONESHOT", "yes", "--oneshot 'yes' is neither true nor false"},
+      {"SIGNAL", "HUP", "--signal 'HUP' is no number of a signal"},
+      {"SIGNAL", "0", "--signal '0' is no number of a signal"},
   };
   for (const auto& row : kRows) {
     Environment environment = kLeast;

@@ -121,9 +121,10 @@ absl::Status Demo::Start() {
   tour_.emplace(*node_, *driver_, kubelet_, pod_apis_, narrator_);
   RONDO_RETURN_IF_ERROR(WriteFileAtomically(config_, "version: v1\n"));
   RONDO_RETURN_IF_ERROR(kubelet_.Start());
-  std::cout << "A simulated node with " << profile_
-            << ", a stand-in kubelet that speaks the real protocol,\n"
-               "and the real agent.\n";
+  std::cout << "On this machine, for a few seconds: a simulated node with "
+            << profile_
+            << ",\na stand-in kubelet that speaks the real protocol, and "
+               "the real `rondo agent`\n(on a cluster, a DaemonSet).\n";
   // The agent finds its libraries by itself; it lacks the driver.
   std::vector<std::string> environment;
   for (const auto& [name, value] : sim::driver::Environment(*node_, "", ""))
@@ -185,7 +186,9 @@ absl::Status Demo::EditLive() {
   RONDO_RETURN_IF_ERROR(WriteFileAtomically(config_, ConfigText("six")));
   RONDO_ASSIGN_OR_RETURN(const std::string line,
                          agent_->NextLineWith("config refused: "));
-  const std::string refused = line.substr(line.find("config refused: ") + 16);
+  // Without the path of a scratch folder.
+  const std::string file = config_ + ": ";
+  const std::string refused = line.substr(line.find(file) + file.size());
   Show("replicas: six",
        absl::StrCat("refused: ", refused.substr(0, refused.find(';'))));
   if (kubelet_.Counts(kGpu).allocatable != allocatable_)
@@ -197,21 +200,23 @@ absl::Status Demo::EditLive() {
 }
 
 absl::Status Demo::BreakAndMend() {
-  Scene("GPU 0 falls ill (Xid 79), and is repaired.");
+  Scene("GPU 0 falls off the bus (the driver reports Xid 79), and is reset.");
   const int per_gpu = allocatable_ / node_->gpu_count();
   RONDO_RETURN_IF_ERROR(node_->Xid(0, 79));
-  RONDO_RETURN_IF_ERROR(
-      ShowAllocatable(absl::StrCat("Xid 79: all ", per_gpu, " replicas go"),
-                      allocatable_ - per_gpu));
+  RONDO_RETURN_IF_ERROR(ShowAllocatable(
+      absl::StrCat("its ", per_gpu, " replicas go"), allocatable_ - per_gpu));
   RONDO_RETURN_IF_ERROR(node_->Clear(0));
-  RONDO_RETURN_IF_ERROR(
-      ShowAllocatable("reset: they come back", allocatable_ + per_gpu));
+  RONDO_RETURN_IF_ERROR(ShowAllocatable("after the reset they come back",
+                                        allocatable_ + per_gpu));
   std::cout << "\nNo pod was restarted, and neither was the agent.\n";
   return absl::OkStatus();
 }
 
 absl::Status Demo::LimitMemory() {
-  Scene("Memory: four programs on GPU 0, one of which wants all of it.");
+  Scene(
+      "Memory: four programs on GPU 0, one of which wants all of it. "
+      "(\"Without "
+      "Rondo\" is the driver's own time-slicing.)");
   RONDO_RETURN_IF_ERROR(tour_->MemoryWithoutRondo());
   for (const std::string& pod : pods_) kubelet_.Remove(pod);
   RONDO_RETURN_IF_ERROR(WriteFileAtomically(
@@ -259,7 +264,9 @@ int DemoCommand(int argc, char** argv) {
       "shares of time. Needs nothing.",
       "rondo demo");
   app.add_option("--profile", profile, "the node's GPUs, as for `rondo sim`")
+      ->type_name("PROFILE")
       ->capture_default_str();
+  app.footer(kExitHelp);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

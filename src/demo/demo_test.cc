@@ -108,14 +108,15 @@ TEST_F(DemoTest, TheOptionsOfAnAgentInTheEnvironmentAreNotItsOwn) {
         "4",
         "\n   one more: Pending                  0/1 nodes are available",
         "\n   with Rondo: the greedy one gets    ",
-        " GiB, then CUDA_ERROR_OUT_OF_MEMORY; it sees a GPU of 19.8 GiB\n",
+        " GiB, then CUDA_ERROR_OUT_OF_MEMORY; it sees a GPU of 19.8 GiB, its "
+        "part\n",
         "\n   asked for 3 : 1                    ",
         "\n   a request of the service takes         p50       p90       p99   "
-        "GPU",
+        "part of the GPU's time",
         "\n     with a GPU of its own             ",
         "\n     shared, without Rondo             ",
         "\n     shared, with Rondo                ",
-        "\n   what the arbiter did               batch programs took turns: ",
+        "\n   how it comes                       the batch programs took turns",
         "\nAll of it was measured just now, on a simulated card"})
     EXPECT_TRUE(absl::StrContains(output, line)) << line << "\n" << output;
   EXPECT_EQ(Survivors(), 0);

@@ -162,7 +162,7 @@ absl::Status SharingTour::MemoryWithRondo() {
   const double got = greedy->Number("memory_bytes");
   narrator_.Show("with Rondo: the greedy one gets",
                  absl::StrCat(Gib(got), ", then ", kNoMemory,
-                              "; it sees a GPU of ", Gib(slot)));
+                              "; it sees a GPU of ", Gib(slot), ", its part"));
   bool served = true;
   double requests = 0;
   for (const Tenant& other : others) {
@@ -171,8 +171,8 @@ absl::Status SharingTour::MemoryWithRondo() {
     requests += other->Number("requests");
   }
   narrator_.Show("the others",
-                 absl::StrFormat("%s each, all they asked for; %.0f requests "
-                                 "done beside it",
+                 absl::StrFormat("%s each, all they asked for; they did %.0f "
+                                 "requests beside it",
                                  Gib(wanted), requests));
   RONDO_RETURN_IF_ERROR(Claim(Refused(*greedy) && got < slot && got > slot / 2,
                               "the greedy program is stopped at its slot",
@@ -184,7 +184,7 @@ absl::Status SharingTour::MemoryWithRondo() {
 absl::Status SharingTour::Weights() {
   narrator_.Scene(
       "Time: two programs that never pause, with weights 3 and 1 "
-      "(annotation rondo/weight).");
+      "(pod annotation rondo/weight).");
   std::vector<Tenant> tenants;
   for (const char* weight : {"3", "1"}) {
     RONDO_ASSIGN_OR_RETURN(
@@ -258,7 +258,7 @@ void SharingTour::ShowService(absl::string_view what, const Service& service) {
 absl::Status SharingTour::Latency() {
   narrator_.Scene(
       "Latency: a service with pauses beside three batch programs "
-      "(annotation rondo/class).");
+      "(pod annotation rondo/class: latency, batch).");
   RONDO_ASSIGN_OR_RETURN(const Outcome before, ServiceBesideBatch(false));
   RONDO_ASSIGN_OR_RETURN(Outcome after, ServiceBesideBatch(true));
   // The arbiter lives in real time: a machine that stands still meanwhile keeps
@@ -269,21 +269,23 @@ absl::Status SharingTour::Latency() {
   }
   const Service &stock = before.service, &rondo = after.service;
   narrator_.Show("a request of the service takes",
-                 "    p50       p90       p99   GPU time used by all");
+                 "    p50       p90       p99   part of the GPU's time in use");
   if (before.alone) ShowService("  with a GPU of its own", *before.alone);
   ShowService("  shared, without Rondo", stock);
   ShowService("  shared, with Rondo", rondo);
   const sim::driver::CardCounts& did = after.counts;
   narrator_.Show(
-      "what the arbiter did",
-      absl::StrFormat("batch programs took turns: %d suspensions, %d "
-                      "resumptions in %.1f s;",
+      "how it comes",
+      absl::StrFormat("the batch programs took turns, one at a time: %d "
+                      "suspensions, %d resumptions in %.1f s;",
                       did.suspensions, did.resumptions, after.seconds));
   narrator_.Show(
-      "", absl::StrFormat("switches on the GPU: %.0f a second, without Rondo "
-                          "%.0f",
-                          did.switches / after.seconds,
-                          before.counts.switches / before.seconds));
+      "",
+      absl::StrFormat(
+          "changes from one program to another: %.0f a second, without Rondo "
+          "%.0f",
+          did.switches / after.seconds,
+          before.counts.switches / before.seconds));
   if (rondo.p99_us > stock.p99_us * kSooner)
     narrator_.Show("",
                    "(p99 is not claimed: a turn that changes late, on a busy "

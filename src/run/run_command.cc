@@ -180,23 +180,40 @@ int RunCommand(int argc, char** argv) {
   RunOptions options;
   CLI::App app("Run a program with a share of a GPU.", "rondo run");
   app.add_option("--memory", options.memory,
-                 "GPU memory that it may use, such as 8Gi; default: no limit");
+                 "GPU memory that it may use: 8Gi, 512Mi; at least 64Mi; "
+                 "default: no limit")
+      ->type_name("QUANTITY");
   app.add_option("--weight", options.weight,
-                 "its share of GPU time among those that want it")
+                 "its share of GPU time relative to others that want it: 0.001 "
+                 "to 1000")
+      ->type_name("NUMBER")
       ->capture_default_str();
-  app.add_option("--class", options.cls, "latency, standard or batch")
+  app.add_option("--class", options.cls,
+                 "latency (goes first), standard, or batch (takes turns while "
+                 "a latency program is there)")
+      ->type_name("CLASS")
       ->capture_default_str();
-  app.add_option("--limit", options.limit,
-                 "most of the GPU's time that it may have, even alone")
+  app.add_option(
+         "--limit", options.limit,
+         "most of the GPU's time that it may have, even alone: above 0, "
+         "at most 1; 0.5 is half")
+      ->type_name("PART")
       ->capture_default_str();
-  app.add_option("--gpu", options.gpu, "index of the GPU")
+  app.add_option("--gpu", options.gpu, "index of the GPU, as nvidia-smi counts")
+      ->type_name("INDEX")
       ->capture_default_str();
   app.add_option("--run-dir", options.run_dir,
-                 "where runs that share a GPU meet; default: one a user")
+                 "where runs that share a GPU meet; default: one folder a user")
+      ->type_name("DIR")
       ->envname("RONDO_RUN_FOLDER");
   app.add_flag("--status", options.status,
                "print what runs there now, as JSON; no CMD");
-  app.add_option("CMD", options.words, "the program and its arguments");
+  app.add_option("CMD", options.words, "the program and its arguments")
+      ->type_name("");
+  app.footer(
+      "Exit status: that of CMD, 128 + n after signal n, 127 where there is no "
+      "such program;\nwhere it could not be started so: 1 a failure that may "
+      "pass (no driver, nothing runs), 2 bad usage.");
   app.positionals_at_end();
   const int own = OwnWords(app, argc, argv);
   try {

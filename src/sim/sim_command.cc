@@ -137,8 +137,9 @@ int Drive(const Options& options) {
 
 int Stage(const Options& options, char** command) {
   if (options.profile.empty())
-    return Fail(absl::InvalidArgumentError(
-        "give --profile, such as 8xH100; `rondo sim list` shows the models"));
+    return Fail(
+        absl::InvalidArgumentError("give --profile, such as 8xH100; `rondo sim "
+                                   "list` shows the models"));
   if (options.state.empty() && command == nullptr)
     return Fail(absl::InvalidArgumentError(
         "give a program to run after --, or --state DIR to stage a node"));
@@ -168,24 +169,31 @@ int Stage(const Options& options, char** command) {
 void AddOptions(CLI::App* app, Options* o) {
   app->add_option("--profile", o->profile,
                   "GPUs of the node: 8xH100, 2xA100+3g.40gb+3g.40gb,T4 or a "
-                  "YAML file");
-  app->add_option("--state", o->state,
-                  "keep the node in this folder, laid out as a driver root");
+                  "YAML file; `rondo sim list` shows the models; default: none")
+      ->type_name("PROFILE");
+  app->add_option(
+         "--state", o->state,
+         "keep the node in this folder, laid out as a driver root; default: a "
+         "temporary one")
+      ->type_name("DIR");
   app->require_subcommand(0, 1);
   app->add_subcommand("list", "print the GPU models");
 
   app->add_subcommand("driver", "run the kernel driver of a staged node")
       ->add_option("--state", o->state,
-                   "the node; else that of $RONDO_SIM_STATE");
+                   "the node; default: that of $RONDO_SIM_STATE")
+      ->type_name("DIR");
   CLI::App* fault = app->add_subcommand("fault", "break or mend a GPU");
   CLI::App* process =
       app->add_subcommand("process", "put a process on a GPU, or remove it");
   for (CLI::App* sub : {fault, process}) {
     sub->add_option("--state", o->state,
-                    "the node; else that of $RONDO_SIM_STATE");
+                    "the node; default: that of $RONDO_SIM_STATE")
+        ->type_name("DIR");
     sub->add_option("--gpu,--uuid", o->gpu,
                     "its index, or the UUID of a GPU or MIG device")
-        ->required();
+        ->required()
+        ->type_name("GPU");
   }
   fault->add_option("fault", o->fault, "xid N, lost, ecc or clear")
       ->required()
@@ -193,20 +201,31 @@ void AddOptions(CLI::App* app, Options* o) {
   fault->add_option("number", o->xid, "the Xid")->check(CLI::Range(1, 1023));
   process->add_option("--pid", o->process.pid, "its pid on the host")
       ->required()
-      ->check(CLI::PositiveNumber);
-  process->add_option("--memory", o->memory, "what it holds: 2GiB");
+      ->check(CLI::Range(1, 1 << 22))
+      ->type_name("PID");
+  process->add_option("--memory", o->memory, "what it holds: 2GiB, 512MiB")
+      ->capture_default_str()
+      ->type_name("AMOUNT");
   process->add_option("--sm", o->process.sm_percent, "its share of time, %")
-      ->check(CLI::Range(0, 100));
+      ->check(CLI::Range(0, 100))
+      ->capture_default_str()
+      ->type_name("PERCENT");
   process
       ->add_option("--memory-utilization", o->process.memory_percent,
                    "its share of memory traffic, %")
-      ->check(CLI::Range(0, 100));
+      ->check(CLI::Range(0, 100))
+      ->capture_default_str()
+      ->type_name("PERCENT");
   process->add_flag("--graphics", o->process.graphics, "it draws");
   process->add_flag("--remove", o->remove, "take it off the GPU");
   // Last: subcommands made after it would inherit it.
   app->footer(
       "A program to run on the node follows after --:\n"
-      "  rondo sim --profile 8xH100 -- CMD...");
+      "  rondo sim --profile 8xH100 -- CMD...\n"
+      "Exit status: that of CMD, 128 + n after signal n, 127 where there is no "
+      "such program;\nwithout one: 0 fine, 1 a failure that may pass (try "
+      "again), 2 bad usage.");
+  for (CLI::App* sub : app->get_subcommands(nullptr)) sub->footer(kExitHelp);
 }
 
 }  // namespace
