@@ -23,6 +23,9 @@
 namespace rondo::run {
 namespace {
 
+// Runs see at once that their arbiter died; this is for a busy machine.
+constexpr MonotonicTime kOldSlots = std::chrono::seconds(10);
+
 absl::StatusOr<UniqueFd> Lock(const std::string& run_dir) {
   const std::string path = run_dir + "/arbiter.lock";
   UniqueFd fd(open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
@@ -42,6 +45,8 @@ absl::StatusOr<std::unique_ptr<Arbiter>> Arbiter::Create(EventLoop& loop,
   RONDO_ASSIGN_OR_RETURN(auto share,
                          share::Share::Create(loop, RealClock(), system,
                                               {.run_dir = options.run_dir}));
+  // One that ends as it should takes its socket along.
+  const bool heir = access(ControlSocket(options.run_dir).c_str(), F_OK) == 0;
   RONDO_ASSIGN_OR_RETURN(
       UniqueFd listener,
       // What is there is of a dead one: the lock is ours.
@@ -49,6 +54,7 @@ absl::StatusOr<std::unique_ptr<Arbiter>> Arbiter::Create(EventLoop& loop,
   std::unique_ptr<Arbiter> arbiter(
       new Arbiter(loop, std::move(options), std::move(lock),
                   std::move(listener), std::move(share)));
+  if (heir) arbiter->old_slots_until_ = RealClock().Now() + kOldSlots;
   arbiter->feed_ = std::make_unique<agent::ActivityFeed>(
       loop, system, *arbiter->share_,
       []() -> absl::StatusOr<std::shared_ptr<nvml::Backend>> {
@@ -167,8 +173,14 @@ absl::StatusOr<std::string> Arbiter::Grant(Client& client,
                                      ? config::MemoryMode::kEnforce
                                      : config::MemoryMode::kObserve,
                        .tenant = request.tenant};
-  while (taken.count(spec.id()) > 0 ||
-         (!request.slot.empty() && spec.id() != request.slot)) {
+  const auto unfit = [&] {
+    if (taken.count(spec.id()) > 0) return true;
+    if (!request.slot.empty()) return spec.id() != request.slot;
+    // Folders stay: it may be that of a run that has not come back yet.
+    return RealClock().Now() < old_slots_until_ &&
+           access((options_.run_dir + "/" + spec.folder()).c_str(), F_OK) == 0;
+  };
+  while (unfit()) {
     if (++spec.replica > 4096)
       return absl::ResourceExhaustedError("no free slot");
   }

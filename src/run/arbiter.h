@@ -67,10 +67,13 @@ class Arbiter {
   std::unique_ptr<share::Share> share_;
   std::unique_ptr<agent::ActivityFeed> feed_;
   std::map<int, Client> clients_;
-  // Slots whose run ended while processes that it started are there still, as
-  // daemons are. They keep their limit, and nobody else is charged with them.
+  // Slots whose keeper is gone while processes use them still, as where it was
+  // killed. They keep their limit, and nobody else is charged with them.
   std::vector<share::SlotSpec> left_;
   EventLoop::TimerId left_timer_ = 0;
+  // Where another arbiter died: until then its slots are for their runs only,
+  // which come back for them. A new run in one would lock the old one out.
+  MonotonicTime old_slots_until_{};
   Gpus gpus_;
   EventLoop::TimerId linger_ = 0;
   bool served_ = true;  // false: the last to ask was refused

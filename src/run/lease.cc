@@ -95,4 +95,13 @@ absl::StatusOr<Lease> Lease::Take(const std::string& run_dir,
                    : last;
 }
 
+pid_t Lease::arbiter() const {
+  ucred peer{};
+  socklen_t size = sizeof(peer);
+  // Of whoever listened.
+  return getsockopt(fd_.get(), SOL_SOCKET, SO_PEERCRED, &peer, &size) == 0
+             ? peer.pid
+             : 0;
+}
+
 }  // namespace rondo::run

@@ -26,6 +26,7 @@
 #include "rm/system.h"
 #include "run/arbiter.h"
 #include "run/gpus.h"
+#include "run/keeper.h"
 #include "run/lease.h"
 #include "run/program.h"
 #include "run/status.h"
@@ -33,8 +34,6 @@
 
 namespace rondo::run {
 namespace {
-
-constexpr int kNoSuchProgram = 127;  // as shells say it
 
 struct RunOptions {
   // As written: what is wrong with one is told as for annotations of pods.
@@ -130,21 +129,23 @@ absl::StatusOr<int> Run(const RunOptions& options) {
                                   getenv("LD_PRELOAD")),
           "RONDO_SLOTS=" + lease->slot(), "RONDO_RUN_DIR=" + run_dir,
           "CUDA_VISIBLE_DEVICES=" + GpuOfSlot(lease->slot())}};
-  const auto code = RunProgram(program, program_mask, lease->fd(), [&] {
-    // The arbiter died. The program runs on, freed by its shim; another arbiter
-    // takes it back under the same slot.
-    lease.reset();
-    auto again = Lease::Take(run_dir, self, request);
-    if (!again.ok()) {
-      LogError("rondo run: no arbiter: ", again.status().message());
-      return -1;
-    }
-    lease = *std::move(again);
-    return lease->fd();
-  });
-  if (!absl::IsNotFound(code.status())) return code;
-  std::cerr << "rondo run: " << code.status().message() << "\n";
-  return kNoSuchProgram;
+  return RunKept(program, program_mask,
+                 {.fd = [&] { return lease ? lease->fd() : -1; },
+                  .renew =
+                      [&] {
+                        // The arbiter died. The program runs on, freed by its
+                        // shim; another arbiter takes it back under the same
+                        // slot.
+                        lease.reset();
+                        auto again = Lease::Take(run_dir, self, request);
+                        if (again.ok())
+                          lease = *std::move(again);
+                        else
+                          LogError("rondo run: no arbiter: ",
+                                   again.status().message());
+                      },
+                  .give_back = [&] { lease.reset(); },
+                  .giver = [&] { return lease ? lease->arbiter() : 0; }});
 }
 
 absl::StatusOr<int> PrintStatus(const RunOptions& options) {

@@ -46,7 +46,19 @@ class RunTest : public testing::Test {
                               " run --run-dir ", dir_.path(), "/run ",
                               options));
   }
+  // A shell script in the folder, itself under rondo run: so there is one
+  // arbiter for the runs in it.
+  Outcome Script(const std::string& text) {
+    EXPECT_TRUE(
+        WriteFileAtomically(dir_.path() + "/script",
+                            absl::StrCat("cd ", dir_.path(), "\n", text))
+            .ok());
+    return Run(absl::StrCat("-- bash ", dir_.path(), "/script"));
+  }
+
   TempDir dir_ = *TempDir::Create("rondo-run-test");
+  const std::string run_ =
+      absl::StrCat(RONDO, " run --run-dir ", dir_.path(), "/run ");
 };
 
 TEST_F(RunTest, TheProgramSeesItsLimitAsTheCardAndCannotPassIt) {
@@ -103,11 +115,70 @@ TEST_F(RunTest, StatusWhereNothingRuns) {
 }
 
 TEST_F(RunTest, PassesSignalsOn) {
-  // The program signals its parent, which is rondo run, and gets it back.
-  EXPECT_EQ(Run("-- bash -c 'trap \"exit 5\" TERM; kill -TERM $PPID; while :; "
-                "do read -t 1 <> <(:) || :; done'")
+  // The program signals its parent, which is the keeper, and gets it back.
+  const std::string program = "while :; do read -t 1 <> <(:) || :; done";
+  EXPECT_EQ(Run("-- bash -c 'trap \"exit 5\" TERM; kill -TERM $PPID; " +
+                program + "'")
                 .code,
             5);
+  // Somebody signals rondo run.
+  EXPECT_EQ(Script(absl::StrCat("mkfifo up; exec 7<>up; ", run_,
+                                "-- bash -c 'trap \"exit 6\" TERM; echo >up; ",
+                                program,
+                                "' & read -u 7 x; kill -TERM $!; wait $!; "
+                                "echo code $?\n"))
+                .text,
+            "code 6\n");
+}
+
+TEST_F(RunTest, TheKeepersEndIsTold) {
+  EXPECT_EQ(Run("-- sh -c 'kill -9 $PPID'").code, 128 + 9);
+}
+
+TEST_F(RunTest, ADaemonThatIsNotOnTheGpuYetKeepsItsSlotAsWell) {
+  // It closes what it inherits and loses its parent. Whoever reads the output
+  // of its rondo run sees the end of it all the same, and runs that come later
+  // get other slots.
+  ASSERT_TRUE(
+      WriteFileAtomically(
+          dir_.path() + "/daemon",
+          absl::StrCat("exec <>go >out 2>&1\n"
+                       "for fd in 3 4 5 6 7 8 9; do eval \"exec "
+                       "$fd>&-\"; done\n"
+                       "read x; exec ",
+                       TENANT, " --memory 4096 --seconds 0.1 --turns 1000\n"))
+          .ok());
+  const Outcome outcome = Script(absl::StrCat(
+      "mkfifo go; exec 7<>go\n"
+      "text=$(",
+      run_,
+      "--memory 2Gi -- sh -c 'setsid sh daemon & echo started')\n"
+      "echo $text $?\n",
+      run_, "-- printenv RONDO_SLOTS\n", run_,
+      "--status\necho >&7\n"
+      // When it has ended, its slot is free.
+      "for i in $(seq 1000); do slot=$(",
+      run_,
+      "-- printenv RONDO_SLOTS); case $slot in *::1) break;; esac; done\n"
+      "cat out; echo then $slot\n"));
+  EXPECT_THAT(outcome.text, HasSubstr("started 0\n"));
+  EXPECT_THAT(outcome.text, HasSubstr("::2\n")) << "0 is the outer's";
+  EXPECT_THAT(outcome.text, HasSubstr("\"memoryLimitBytes\":2147483648"));
+  EXPECT_THAT(outcome.text, HasSubstr("\"total_bytes\": 2147483648"));
+  EXPECT_THAT(outcome.text, HasSubstr("CUDA_ERROR_OUT_OF_MEMORY"));
+  EXPECT_THAT(outcome.text, HasSubstr("::1\n"));
+}
+
+TEST_F(RunTest, AnArbiterThatAnInnerRunStartedIsNotWaitedFor) {
+  // The arbiter dies while there is a keeper; the next becomes a child of it,
+  // or of the inner one's and then of it. The arbiter ends when both have.
+  const Outcome outcome = Script(absl::StrCat(
+      run_, "-- sh -c 'pid=$(", run_,
+      "--status | grep -o \"arbiterPid.:[0-9]*\" | cut -d: -f2); "
+      "kill -9 $pid; ",
+      run_, "-- true; echo $PPID >keeper'\n",
+      "timeout 10 tail --pid=$(cat keeper) -f /dev/null && echo ended\n"));
+  EXPECT_EQ(outcome.text, "ended\n");
 }
 
 TEST_F(RunTest, ARelativeFolderHoldsWhereverTheProgramGoes) {
