@@ -4,7 +4,8 @@
 // are they counted, does a new slice undo one, what does a stale handle in the
 // list do. Two tenants run; one is the subject, the other shows that the GPU
 // goes on. Says after each step whether the subject runs, and judges that by
-// what share/suspensions.h takes the driver to do.
+// what share/suspensions.h takes the driver to do. Then: what such calls cost
+// the requests of another program, when the subject has no work.
 // Usage: suspend_on_gpu PATH-OF-RONDO-TENANT; run by test/device/run.
 
 #include <fcntl.h>
@@ -58,28 +59,47 @@ class Card : public share::SlotServer::Observer {
 
   // A program that always has work, on slot 0 or 1. Returns when it runs.
   pid_t Start(const std::string& tenant, int slot) {
+    const pid_t pid = Spawn({tenant, "--kernel-us", "1000", "--seconds", "600"},
+                            slot, "/dev/null");
+    for (int i = 0; i < 100; ++i)
+      if (Share(pid, milliseconds(100)) > 0.2) break;
+    return pid;
+  }
+  // A program whose standard output goes to that file.
+  pid_t Spawn(std::vector<std::string> words, int slot,
+              const std::string& output) {
     const char* before = getenv("LD_PRELOAD");
     const std::string others = before == nullptr ? "" : before;
     setenv("LD_PRELOAD", (dir_ + "/" + share::kShimName + " " + others).c_str(),
            1);
     setenv("RONDO_SLOTS", Slot(slot).c_str(), 1);
     setenv("RONDO_RUN_DIR", dir_.c_str(), 1);
-    std::string words[] = {tenant, "--kernel-us", "1000", "--seconds", "600"};
-    char* argv[] = {words[0].data(), words[1].data(), words[2].data(),
-                    words[3].data(), words[4].data(), nullptr};
+    std::vector<char*> argv;
+    for (std::string& word : words) argv.push_back(word.data());
+    argv.push_back(nullptr);
     posix_spawn_file_actions_t files;
     posix_spawn_file_actions_init(&files);
-    posix_spawn_file_actions_addopen(&files, 1, "/dev/null", O_WRONLY, 0);
+    posix_spawn_file_actions_addopen(&files, 1, output.c_str(),
+                                     O_WRONLY | O_CREAT | O_TRUNC, 0600);
     pid_t pid = 0;
-    const int error =
-        posix_spawn(&pid, tenant.c_str(), &files, nullptr, argv, environ);
+    const int error = posix_spawn(&pid, words[0].c_str(), &files, nullptr,
+                                  argv.data(), environ);
     posix_spawn_file_actions_destroy(&files);
     setenv("LD_PRELOAD", others.c_str(), 1);
     if (error != 0) return 0;
     processes_[pid] = {};
-    for (int i = 0; i < 100; ++i)
-      if (Share(pid, milliseconds(100)) > 0.2) break;
     return pid;
+  }
+  // Calls `act` after each pause until the program has ended.
+  int WaitWhile(pid_t pid, milliseconds pause,
+                const std::function<void()>& act) {
+    int status = 0;
+    while (waitpid(pid, &status, WNOHANG) == 0) {
+      Run(pause);
+      act();
+    }
+    processes_.erase(pid);
+    return status;
   }
 
   absl::Status Switch(pid_t pid, bool suspend,
@@ -155,6 +175,43 @@ class Card : public share::SlotServer::Observer {
   account::Reader reader_;
 };
 
+// The requests of a program beside another that has a context and no work,
+// while that one's state is changed some 45 times a second.
+absl::Status Disturbance(const std::string& tenant, const std::string& output,
+                         Card* card) {
+  const pid_t idle = card->Spawn(
+      {tenant, "--kernels", "1", "--think-us", "600e6", "--seconds", "600"}, 0,
+      "/dev/null");
+  bool off = false;
+  const struct {
+    const char* what;
+    std::function<void()> act;
+  } kCases[] = {
+      {"nothing is called", [] {}},
+      {"an idle one is suspended, resumed",
+       [&] { off = card->Switch(idle, !off).ok() && !off; }},
+      {"an idle one's slice is set",
+       [&] { card->Slice(idle, (off = !off) ? 2048 : 4096); }},
+  };
+  for (const auto& c : kCases) {
+    const pid_t pid = card->Spawn({tenant, "--think-us", "10000", "--jitter-us",
+                                   "2000", "--seconds", "5"},
+                                  1, output);
+    const int status = card->WaitWhile(pid, milliseconds(22), c.act);
+    if (off) (void)card->Switch(idle, false);
+    off = false;
+    RONDO_ASSIGN_OR_RETURN(const std::string report, ReadFile(output));
+    const size_t from = report.find("\"latency_us\"");
+    if (status != 0 || from == std::string::npos)
+      return absl::InternalError("a program failed: " + report);
+    std::printf("while %-36s %s\n", c.what,
+                report.substr(from, report.find('}') - from).c_str());
+    std::fflush(stdout);
+  }
+  card->End(idle);
+  return absl::OkStatus();
+}
+
 absl::Status Main(const std::string& tenant) {
   RONDO_ASSIGN_OR_RETURN(TempDir scratch, TempDir::Create("rondo-suspend"));
   RONDO_ASSIGN_OR_RETURN(auto card, Card::Open(scratch.path()));
@@ -219,6 +276,9 @@ absl::Status Main(const std::string& tenant) {
     }
     card->End(pid);
   }
+  card->End(neighbour);
+  RONDO_RETURN_IF_ERROR(
+      Disturbance(tenant, scratch.path() + "/report", card.get()));
   if (failed > 0) return absl::InternalError("the driver is another one");
   return absl::OkStatus();
 }
