@@ -61,7 +61,8 @@ PodFeed::Options PodOptions(const Options& options,
   return {.kubelet = {.pod_resources_socket = options.pod_resources_socket,
                       .pods_api_socket = options.pods_api_socket},
           .api_server = ApiServer(options, getenv),
-          .node_name = options.node_name};
+          .node_name = options.node_name,
+          .device_plugin_dir = options.device_plugin_dir};
 }
 
 // Why there can be no slots.

@@ -33,7 +33,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
                     .container = "d",
                     .resource = "nvidia.com/gpu",
                     .device_ids = {"GPU-a::0"}}},
-                  0);
+                  {}, 0);
   const agent::SlotPlan plan =
       agent::PlanSlots(defaults, {{"GPU-a", kGpu}}, book);
   // Whatever was written, the slot's settings are ones that can be used.

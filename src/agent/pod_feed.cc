@@ -2,12 +2,14 @@
 #include "agent/pod_feed.h"
 
 #include <algorithm>
+#include <set>
 #include <utility>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "agent/annotations.h"
 #include "base/log.h"
+#include "deviceplugin/checkpoint.h"
 
 namespace rondo::agent {
 namespace {
@@ -15,8 +17,11 @@ namespace {
 using metrics::PodSource;
 using std::chrono::steady_clock;
 
+bool IsSlot(const std::string& id) { return absl::StrContains(id, "::"); }
+
 bool HoldsSlots(const PodReport& report) {
   if (!report.holders) return true;  // not known: look again soon
+  if (!report.recorded.empty()) return true;
   return std::any_of(report.holders->begin(), report.holders->end(),
                      [](const kube::DeviceHolder& holder) {
                        return !holder.device_ids.empty();
@@ -91,9 +96,8 @@ PodReport PodFeed::Collect(uint64_t number) {
   if (holders.ok()) {
     // Of other plugins' devices there may be many, and they do not matter here.
     for (kube::DeviceHolder& holder : *holders)
-      std::erase_if(holder.device_ids, [](const std::string& id) {
-        return !absl::StrContains(id, "::");
-      });
+      std::erase_if(holder.device_ids,
+                    [](const std::string& id) { return !IsSlot(id); });
     std::erase_if(*holders, [](const kube::DeviceHolder& holder) {
       return holder.device_ids.empty();
     });
@@ -102,7 +106,38 @@ PodReport PodFeed::Collect(uint64_t number) {
     report.holders_problem = std::string(holders.status().message());
   }
   CollectPods(report);
+  if (report.holders) CollectRecorded(report);
   return report;
+}
+
+void PodFeed::CollectRecorded(PodReport& report) {
+  // Without pods there is nobody to take settings from.
+  if (options_.device_plugin_dir.empty() || report.pods.empty()) return;
+  const auto entries =
+      deviceplugin::ReadCheckpointEntries(options_.device_plugin_dir);
+  const std::string problem(entries.status().message());
+  if (problem != checkpoint_problem_ && !entries.ok())
+    LogWarning("pods: annotations have no effect on init containers: ",
+               problem);
+  checkpoint_problem_ = problem;
+  if (!entries.ok()) return;
+  // kubelet forgets pods that have ended only when it allocates again.
+  std::set<std::string> live;
+  for (const kube::Pod& pod : report.pods)
+    if (!pod.ended) live.insert(pod.uid);
+  for (const deviceplugin::CheckpointEntry& entry : *entries) {
+    if (!live.contains(entry.pod_uid)) continue;
+    kube::DeviceHolder holder{.name_space = "",
+                              .pod = "",
+                              .uid = entry.pod_uid,
+                              .container = entry.container,
+                              .resource = entry.resource,
+                              .device_ids = {}};
+    for (const std::string& id : entry.ids)
+      if (IsSlot(id)) holder.device_ids.push_back(id);
+    if (!holder.device_ids.empty())
+      report.recorded.push_back(std::move(holder));
+  }
 }
 
 void PodFeed::CollectPods(PodReport& report) {

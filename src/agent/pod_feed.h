@@ -2,9 +2,10 @@
 //
 // Tells which pod holds which slot, and what the pods' annotations are.
 //
-// Holders come from kubelet's PodResources. Annotations come from kubelet's
-// Pods API where that answers, else from the API server, else not at all; it
-// goes over from one to the other by itself, and says so once.
+// Holders come from kubelet's PodResources, which leaves out init containers
+// that do not restart: theirs come from kubelet's checkpoint. Annotations come
+// from kubelet's Pods API where that answers, else from the API server, else
+// not at all; it goes over from one to the other by itself, and says so once.
 //
 // kubelet is asked twice a second while a slot is held (both are lists): its
 // Pods API can be watched, but kubelet 1.37 sends nothing when an annotation
@@ -43,6 +44,10 @@ struct PodReport {
   uint64_t number = 0;
   std::optional<std::vector<kube::DeviceHolder>> holders;  // empty: not known
   std::string holders_problem;
+  // From kubelet's checkpoint, of pods that have not ended: also init
+  // containers, which it does not list. Only uids are known. Nothing where it
+  // cannot be read.
+  std::vector<kube::DeviceHolder> recorded;
   metrics::PodSource source = metrics::PodSource::kNone;
   std::vector<kube::Pod> pods;  // nothing where the source is kNone
   std::string pods_problem;
@@ -56,7 +61,8 @@ class PodFeed {
     // Or why there is none.
     absl::StatusOr<kube::ApiClient::Options> api_server =
         absl::NotFoundError("not in a cluster");
-    std::string node_name;  // empty: the API server cannot be asked
+    std::string node_name;          // empty: the API server cannot be asked
+    std::string device_plugin_dir;  // of the checkpoint; empty: is not read
     std::chrono::milliseconds after_poke{10};  // doubled up to period
     std::chrono::milliseconds period{500};
     std::chrono::milliseconds idle_period{10'000};
@@ -77,6 +83,8 @@ class PodFeed {
   void Run();
   PodReport Collect(uint64_t number);
   void CollectPods(PodReport& report);
+  // After the pods.
+  void CollectRecorded(PodReport& report);
   void AskApiServer(const absl::Status& kubelet, PodReport& report);
   void StartWatcher();
   void Log(const PodReport& report) const;
@@ -85,6 +93,7 @@ class PodFeed {
   const OnReport on_report_;
   kube::KubeletClient kubelet_;
   PodReport last_;
+  std::string checkpoint_problem_;  // the last one told
 
   std::mutex mutex_;
   std::condition_variable changed_;

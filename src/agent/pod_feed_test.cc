@@ -26,6 +26,7 @@ class PodFeedTest : public testing::Test {
     options.kubelet = {.pod_resources_socket = dir_.path() + "/holders",
                        .pods_api_socket = dir_.path() + "/pods"};
     options.period = milliseconds(5);
+    options.device_plugin_dir = dir_.path();
     if (idle) {
       options.idle_after = milliseconds(0);
       options.idle_period = std::chrono::hours(1);
@@ -82,6 +83,37 @@ TEST_F(PodFeedTest, TellsWhatChangedAndOnlyThat) {
   report = Next();
   EXPECT_THAT(report.pods.at(0).annotations,
               ElementsAre(Pair("rondo/weight", "3")));
+}
+
+// Init containers stand in kubelet's checkpoint only, which also names pods
+// that have ended.
+TEST_F(PodFeedTest, ContainersThatKubeletDoesNotListAreRead) {
+  kubelet_.ServeHolders(true);
+  kubelet_.ServePods(true);
+  for (const char* pod : {"a", "b"}) kubelet_.SetPod(pod, {});
+  kubelet_.End("b");
+  const std::string checkpoint = dir_.path() + "/kubelet_internal_checkpoint";
+  ASSERT_TRUE(WriteFileAtomically(checkpoint, R"({"Data":{"PodDeviceEntries":[
+      {"PodUID":"a-uid","ContainerName":"init","ResourceName":"r",
+       "DeviceIDs":{"-1":["GPU-a::0","whole"]}},
+      {"PodUID":"a-uid","ContainerName":"other","ResourceName":"r",
+       "DeviceIDs":{"-1":["whole"]}},
+      {"PodUID":"b-uid","ContainerName":"init","ResourceName":"r",
+       "DeviceIDs":{"-1":["GPU-a::1"]}},
+      {"PodUID":"gone","ContainerName":"init","ResourceName":"r",
+       "DeviceIDs":{"-1":["GPU-a::2"]}}]}})")
+                  .ok());
+  Start(/*idle=*/false);
+  PodReport report = Next();
+  ASSERT_EQ(report.recorded.size(), 1u);
+  EXPECT_EQ(report.recorded[0].uid, "a-uid");
+  EXPECT_EQ(report.recorded[0].container, "init");
+  EXPECT_THAT(report.recorded[0].device_ids, ElementsAre("GPU-a::0"));
+  // A record that cannot be read is none, and hides nothing else.
+  ASSERT_TRUE(WriteFileAtomically(checkpoint, "no JSON").ok());
+  report = Next();
+  EXPECT_THAT(report.recorded, IsEmpty());
+  EXPECT_TRUE(report.holders);
 }
 
 TEST_F(PodFeedTest, WhileNothingIsHeldItAsksWhenPoked) {

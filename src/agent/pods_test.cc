@@ -191,6 +191,28 @@ TEST_F(PodsTest, WithoutAnySourceThereAreTheDefaultsAndAReason) {
   EXPECT_EQ(SlotWithWeight(grant, 2)["weight"], 2);
 }
 
+// The stand-in's PodResources knows nothing of it, as kubelet's of an init
+// container; its checkpoint does.
+TEST_F(PodsTest, AnInitContainerHasItsPodsSettings) {
+  kubelet_apis_.ServeHolders(true);
+  kubelet_apis_.ServePods(true);
+  StartAgent(/*with_api_server=*/false);
+  kubelet_apis_.SetPod("a", {{"rondo/weight", "7"}, {"rondo/memory", "9Gi"}});
+  const demo::Grant grant = Admit("a-uid");
+  json slot = SlotWithWeight(grant, 7);
+  EXPECT_EQ(slot["memoryLimitBytes"], 9 * kGiB);
+  EXPECT_EQ(slot["pod"], (json{{"namespace", "default"},
+                               {"name", "a"},
+                               {"uid", "a-uid"},
+                               {"container", "c"}}));
+  kubelet_apis_.SetPod("a", {{"rondo/weight", "8"}});
+  EXPECT_EQ(SlotWithWeight(grant, 8)["memoryLimitBytes"], 2 * kGiB);
+  kubelet_apis_.End("a");
+  slot = SlotWithWeight(grant, 1);
+  EXPECT_EQ(slot["weight"], 1);
+  EXPECT_TRUE(slot["pod"].is_null());
+}
+
 TEST_F(PodsTest, ASlotThatChangesHandsTakesNothingAlong) {
   kubelet_apis_.ServeHolders(true);
   kubelet_apis_.ServePods(true);

@@ -160,7 +160,8 @@ void Sharing::StartPods() {
 void Sharing::OnPods(const PodReport& report) {
   // What is not known any more stays in force: a slot changes hands only by an
   // Allocate, and that is seen here.
-  if (report.holders) book_.SetHolders(*report.holders, report.number);
+  if (report.holders)
+    book_.SetHolders(*report.holders, report.recorded, report.number);
   if (report.source != metrics::PodSource::kNone) book_.SetPods(report.pods);
   report_ = report;
   FollowPods();

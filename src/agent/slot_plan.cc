@@ -78,10 +78,13 @@ void PodBook::OnAllocated(const std::vector<std::string>& slots,
   for (const std::string& slot : slots) {
     owners_.erase(slot);
     fresh_from_[slot] = number;
+    for (const auto& entry : recorded_)
+      if (std::get<0>(entry) == slot) outdated_.insert(entry);
   }
 }
 
 void PodBook::SetHolders(const std::vector<kube::DeviceHolder>& holders,
+                         const std::vector<kube::DeviceHolder>& recorded,
                          uint64_t number) {
   std::map<std::string, metrics::SlotPod> owners;
   std::set<std::string> disputed;
@@ -99,6 +102,27 @@ void PodBook::SetHolders(const std::vector<kube::DeviceHolder>& holders,
       if (!added) owner->second.container = pod.container;
     }
   }
+  recorded_.clear();
+  for (const kube::DeviceHolder& holder : recorded)
+    for (const std::string& slot : holder.device_ids)
+      recorded_.emplace(slot, holder.uid, holder.container);
+  std::erase_if(outdated_, [this](const auto& entry) {
+    return !recorded_.contains(entry);
+  });
+  const std::map<std::string, metrics::SlotPod> listed = owners;
+  for (const auto& entry : recorded_) {
+    const auto& [slot, uid, container] = entry;
+    const auto fresh = fresh_from_.find(slot);
+    if (listed.contains(slot) || outdated_.contains(entry) ||
+        (fresh != fresh_from_.end() && number < fresh->second))
+      continue;
+    const auto [owner, added] = owners.emplace(
+        slot,
+        metrics::SlotPod{
+            .name_space = "", .name = "", .uid = uid, .container = container});
+    if (!added && owner->second.uid != uid) disputed.insert(slot);
+    if (!added) owner->second.container = container;
+  }
   for (const std::string& slot : disputed) owners.erase(slot);
   std::erase_if(fresh_from_,
                 [number](const auto& entry) { return entry.second <= number; });
@@ -109,6 +133,8 @@ void PodBook::SetPods(std::vector<kube::Pod> pods) { pods_ = std::move(pods); }
 
 const kube::Pod* PodBook::Find(const metrics::SlotPod& owner) const {
   const kube::Pod* found = nullptr;
+  for (const kube::Pod& pod : pods_)
+    if (!owner.uid.empty() && pod.uid == owner.uid) return &pod;
   for (const kube::Pod& pod : pods_)
     if (pod.name == owner.name && pod.name_space == owner.name_space &&
         (found == nullptr ||
@@ -142,10 +168,13 @@ SlotPlan PlanSlots(share::ShareConfig defaults,
   for (share::SlotSpec& spec : plan.config.slots) {
     const auto owner = book.owners().find(spec.id());
     if (owner == book.owners().end()) continue;
-    metrics::SlotPod& shown = plan.owners[spec.id()] = owner->second;
     const kube::Pod* pod = book.Find(owner->second);
+    if (pod == nullptr && owner->second.name.empty()) continue;
+    metrics::SlotPod& shown = plan.owners[spec.id()] = owner->second;
     if (pod == nullptr) continue;
     shown.uid = pod->uid;
+    shown.name_space = pod->name_space;
+    shown.name = pod->name;
     auto [settings, problems] = ParseAnnotations(pod->annotations);
     const auto gpu = gpu_bytes.find(spec.gpu_uuid);
     if (settings.memory_bytes && gpu != gpu_bytes.end() &&

@@ -10,6 +10,7 @@
 #include <map>
 #include <set>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -45,12 +46,17 @@ class PodBook {
   // Slots were handed out just now: whoever held them holds them no more, and
   // reports with a lower number do not know the new one.
   void OnAllocated(const std::vector<std::string>& slots, uint64_t number);
-  // Who holds what, as of the number.
+  // Who holds what, as of the number. recorded: of PodReport; it counts for
+  // slots that none of the holders has. The record may be older than the last
+  // Allocate: a container that it named before is not believed for a slot that
+  // was handed out since.
   void SetHolders(const std::vector<kube::DeviceHolder>& holders,
+                  const std::vector<kube::DeviceHolder>& recorded,
                   uint64_t number);
   void SetPods(std::vector<kube::Pod> pods);
 
-  // By slot id. A slot that two pods seem to hold is nobody's.
+  // By slot id. A slot that two pods seem to hold is nobody's. Of a pod that is
+  // known from the record, the name is empty.
   const std::map<std::string, metrics::SlotPod>& owners() const {
     return owners_;
   }
@@ -62,6 +68,10 @@ class PodBook {
  private:
   std::map<std::string, metrics::SlotPod> owners_;
   std::map<std::string, uint64_t> fresh_from_;  // slots handed out since
+  // Slot, uid and container, as the record says; and of these, those that were
+  // there before the slot was handed out.
+  using Record = std::set<std::tuple<std::string, std::string, std::string>>;
+  Record recorded_, outdated_;
   std::vector<kube::Pod> pods_;
 };
 

@@ -86,6 +86,7 @@ kube::DeviceHolder Holder(const std::string& pod,
                           const std::string& container = "main") {
   return {.name_space = "ml",
           .pod = pod,
+          .uid = "",
           .container = container,
           .resource = "nvidia.com/gpu",
           .device_ids = std::move(slots)};
@@ -98,6 +99,7 @@ kube::Pod Pod(const std::string& name,
           .name = name,
           .uid = uid,
           .created_unix_seconds = created,
+          .ended = false,
           .annotations = std::move(annotations)};
 }
 
@@ -122,7 +124,7 @@ TEST_F(PlanSlotsTest, SettingsGoToEverySlotOfThePodAndNoOther) {
   book_.SetHolders(
       {Holder("a", {"GPU-a::0"}, "one"), Holder("a", {"GPU-b::1"}, "two"),
        Holder("b", {"GPU-a::1", "not-ours::7"})},
-      0);
+      {}, 0);
   book_.SetPods({Pod("a",
                      {{"rondo/weight", "3"},
                       {"rondo/class", "batch"},
@@ -148,7 +150,7 @@ TEST_F(PlanSlotsTest, SettingsGoToEverySlotOfThePodAndNoOther) {
 }
 
 TEST_F(PlanSlotsTest, MoreMemoryThanTheGpuHasIsAProblemThere) {
-  book_.SetHolders({Holder("a", {"GPU-a::0", "GPU-a::1", "GPU-b::0"})}, 0);
+  book_.SetHolders({Holder("a", {"GPU-a::0", "GPU-a::1", "GPU-b::0"})}, {}, 0);
   book_.SetPods({Pod("a", {{"rondo/memory", "17Gi"}})});
   const SlotPlan plan = Plan();
   ASSERT_THAT(plan.problems, SizeIs(1)) << "told once, not for each slot";
@@ -160,7 +162,7 @@ TEST_F(PlanSlotsTest, MoreMemoryThanTheGpuHasIsAProblemThere) {
 }
 
 TEST_F(PlanSlotsTest, AnUnknownPodHasTheDefaults) {
-  book_.SetHolders({Holder("a", {"GPU-a::0"})}, 0);
+  book_.SetHolders({Holder("a", {"GPU-a::0"})}, {}, 0);
   book_.SetPods({Pod("b", {{"rondo/weight", "3"}})});
   const SlotPlan plan = Plan();
   EXPECT_EQ(plan.config.slots[0].tenant, share::TenantSpec());
@@ -169,14 +171,15 @@ TEST_F(PlanSlotsTest, AnUnknownPodHasTheDefaults) {
 }
 
 TEST_F(PlanSlotsTest, OfTwoPodsOfANameTheNewestCounts) {
-  book_.SetHolders({Holder("a", {"GPU-a::0"})}, 0);
+  book_.SetHolders({Holder("a", {"GPU-a::0"})}, {}, 0);
   book_.SetPods({Pod("a", {{"rondo/weight", "3"}}, "new", 9),
                  Pod("a", {{"rondo/weight", "2"}}, "old", 5)});
   EXPECT_EQ(Plan().config.slots[0].tenant.weight, 3);
 }
 
 TEST_F(PlanSlotsTest, ASlotThatTwoPodsSeemToHoldIsNobodys) {
-  book_.SetHolders({Holder("a", {"GPU-a::0"}), Holder("b", {"GPU-a::0"})}, 0);
+  book_.SetHolders({Holder("a", {"GPU-a::0"}), Holder("b", {"GPU-a::0"})}, {},
+                   0);
   book_.SetPods({Pod("a", {{"rondo/weight", "3"}}, "ua"),
                  Pod("b", {{"rondo/weight", "2"}}, "ub")});
   const SlotPlan plan = Plan();
@@ -189,14 +192,14 @@ TEST_F(PlanSlotsTest, AnAllocationEndsTheOldSettingsWhateverOlderReportsSay) {
       Holder("a", {"GPU-a::0", "GPU-a::1"})};
   book_.SetPods({Pod("a", {{"rondo/weight", "3"}}, "ua"),
                  Pod("b", {{"rondo/weight", "2"}}, "ub")});
-  book_.SetHolders(before, 4);
+  book_.SetHolders(before, {}, 4);
   ASSERT_EQ(Plan().config.slots[0].tenant.weight, 3);
   book_.OnAllocated({"GPU-a::0"}, 5);
   EXPECT_EQ(Plan().config.slots[0].tenant.weight, 1);
   EXPECT_EQ(Plan().config.slots[1].tenant.weight, 3) << "not handed out";
-  book_.SetHolders(before, 4);  // was on its way
+  book_.SetHolders(before, {}, 4);  // was on its way
   EXPECT_EQ(Plan().config.slots[0].tenant.weight, 1);
-  book_.SetHolders({Holder("b", {"GPU-a::0"})}, 5);
+  book_.SetHolders({Holder("b", {"GPU-a::0"})}, {}, 5);
   EXPECT_EQ(Plan().config.slots[0].tenant.weight, 2);
   EXPECT_EQ(Plan().config.slots[1].tenant.weight, 1) << "given back";
 }
@@ -216,6 +219,106 @@ TEST(ToldProblems, AreToldOnceAndNotForEver) {
   EXPECT_TRUE(told.Add(problem)) << "another pod's are told";
   told.KeepOnly({"u"});
   EXPECT_TRUE(told.Add(problem));
+}
+
+kube::DeviceHolder Recorded(const std::string& uid,
+                            const std::string& container,
+                            std::vector<std::string> slots) {
+  return {.name_space = "",
+          .pod = "",
+          .uid = uid,
+          .container = container,
+          .resource = "nvidia.com/gpu",
+          .device_ids = std::move(slots)};
+}
+
+// kubelet lists containers and sidecars (init containers that restart); other
+// init containers stand in its record only. Ephemeral containers can have no
+// devices.
+TEST_F(PlanSlotsTest, EveryKindOfContainerHasItsPodsSettings) {
+  book_.SetPods({Pod("a", {{"rondo/weight", "3"}}, "ua"),
+                 Pod("b", {{"rondo/weight", "2"}}, "ub")});
+  const struct {
+    const char* what;
+    std::vector<kube::DeviceHolder> listed, recorded;
+    std::vector<double> weights;  // of the four slots
+    const char* container;        // of the first
+  } kRows[] = {
+      {"an init container alone",
+       {},
+       {Recorded("ua", "init", {"GPU-a::0"})},
+       {3, 1, 1, 1},
+       "init"},
+      {"two init containers, one after the other on one slot",
+       {},
+       {Recorded("ua", "init-1", {"GPU-a::0"}),
+        Recorded("ua", "init-2", {"GPU-a::0", "GPU-a::1"})},
+       {3, 3, 1, 1},
+       "init-2"},
+      {"an init container whose slot the main one takes over",
+       {Holder("a", {"GPU-a::0"})},
+       {Recorded("ua", "init", {"GPU-a::0", "GPU-b::0"}),
+        Recorded("ua", "main", {"GPU-a::0"})},
+       {3, 1, 3, 1},
+       "main"},
+      {"a sidecar beside a main container of the same pod",
+       {Holder("a", {"GPU-a::0"}, "sidecar"), Holder("a", {"GPU-b::1"})},
+       {Recorded("ua", "sidecar", {"GPU-a::0"}),
+        Recorded("ua", "main", {"GPU-b::1"})},
+       {3, 1, 1, 3},
+       "sidecar"},
+      {"what kubelet lists is newer than its record",
+       {Holder("a", {"GPU-a::0"})},
+       {Recorded("ub", "init", {"GPU-a::0"})},
+       {3, 1, 1, 1},
+       "main"},
+      {"two pods in the record: nobody's",
+       {},
+       {Recorded("ua", "init", {"GPU-a::0"}),
+        Recorded("ub", "init", {"GPU-a::0"})},
+       {1, 1, 1, 1},
+       nullptr},
+      {"a pod that is not known",
+       {},
+       {Recorded("uz", "init", {"GPU-a::0"})},
+       {1, 1, 1, 1},
+       nullptr}};
+  for (const auto& row : kRows) {
+    book_.SetHolders(row.listed, row.recorded, 0);
+    const SlotPlan plan = Plan();
+    for (size_t i = 0; i < 4; ++i)
+      EXPECT_EQ(plan.config.slots[i].tenant.weight, row.weights[i])
+          << row.what << ", slot " << i;
+    ASSERT_EQ(plan.owners.contains("GPU-a::0"), row.container != nullptr)
+        << row.what;
+    if (row.container == nullptr) continue;
+    const metrics::SlotPod& owner = plan.owners.at("GPU-a::0");
+    EXPECT_EQ(owner.container, row.container) << row.what;
+    EXPECT_EQ(owner.name, "a") << row.what;
+    EXPECT_EQ(owner.name_space, "ml") << row.what;
+    EXPECT_EQ(owner.uid, "ua") << row.what;
+  }
+}
+
+TEST_F(PlanSlotsTest, ARecordOlderThanTheAllocationIsNotBelieved) {
+  book_.SetPods({Pod("a", {{"rondo/weight", "3"}}, "ua"),
+                 Pod("b", {{"rondo/weight", "2"}}, "ub")});
+  const kube::DeviceHolder before = Recorded("ua", "init", {"GPU-a::0"});
+  book_.SetHolders({}, {before}, 4);
+  ASSERT_EQ(Plan().config.slots[0].tenant.weight, 3);
+  book_.OnAllocated({"GPU-a::0"}, 5);
+  EXPECT_EQ(Plan().config.slots[0].tenant.weight, 1);
+  // Read after the Allocate, but not yet written again.
+  book_.SetHolders({}, {before}, 5);
+  EXPECT_EQ(Plan().config.slots[0].tenant.weight, 1);
+  book_.SetHolders({}, {before, Recorded("ub", "init", {"GPU-a::0"})}, 5);
+  EXPECT_EQ(Plan().config.slots[0].tenant.weight, 2);
+  book_.SetHolders({}, {Recorded("ub", "init", {"GPU-a::0"})}, 5);
+  EXPECT_EQ(Plan().config.slots[0].tenant.weight, 2);
+  // It may come back to who had it.
+  book_.OnAllocated({"GPU-a::0"}, 6);
+  book_.SetHolders({}, {before}, 6);
+  EXPECT_EQ(Plan().config.slots[0].tenant.weight, 3);
 }
 
 }  // namespace

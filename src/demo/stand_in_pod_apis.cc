@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <mutex>
+#include <set>
 #include <utility>
 
 #include "proto/podresources/v1.grpc.pb.h"
@@ -31,6 +32,7 @@ class StandInPodApis::Impl {
   int lists = 0;
   std::map<std::string, std::vector<std::string>> devices;
   std::map<std::string, std::map<std::string, std::string>> annotations;
+  std::set<std::string> ended;
 
  private:
   using Server = std::unique_ptr<grpc::Server>;
@@ -84,7 +86,10 @@ class StandInPodApis::Impl {
         return {grpc::StatusCode::FAILED_PRECONDITION,
                 "Kubelet is initializing"};
       for (const auto& [name, annotations] : impl_.annotations) {
-        v1alpha1::ObjectMeta& meta = *response->add_pods()->mutable_metadata();
+        v1alpha1::Pod& pod = *response->add_pods();
+        pod.mutable_status()->set_phase(impl_.ended.contains(name) ? "Succeeded"
+                                                                   : "Running");
+        v1alpha1::ObjectMeta& meta = *pod.mutable_metadata();
         meta.set_name(name);
         meta.set_namespace_("default");
         meta.set_uid(name + "-uid");
@@ -128,8 +133,13 @@ void StandInPodApis::SetPod(const std::string& pod,
   std::lock_guard lock(impl_->mutex);
   impl_->annotations[pod] = std::move(annotations);
 }
+void StandInPodApis::End(const std::string& pod) {
+  std::lock_guard lock(impl_->mutex);
+  impl_->ended.insert(pod);
+}
 void StandInPodApis::Remove(const std::string& pod) {
   std::lock_guard lock(impl_->mutex);
+  impl_->ended.erase(pod);
   impl_->devices.erase(pod);
   impl_->annotations.erase(pod);
 }

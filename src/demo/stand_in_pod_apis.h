@@ -38,6 +38,8 @@ class StandInPodApis {
   // uid: that of the pod is its name with "-uid".
   void SetPod(const std::string& pod,
               std::map<std::string, std::string> annotations);
+  // Its phase is Succeeded from now on.
+  void End(const std::string& pod);
   void Remove(const std::string& pod);
   // How often PodResources was asked.
   int lists() const;

@@ -14,22 +14,38 @@
 #include <map>
 #include <set>
 #include <string>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 
 namespace rondo::deviceplugin {
 
-// Device ids by resource name. The text is kubelet's, but on disk: anything may
-// stand there. InvalidArgument for what is not such a file; entries of an
-// unknown shape are an error too, since a device that we overlooked would be
-// taken for free.
+// What one container holds of one resource.
+struct CheckpointEntry {
+  std::string pod_uid;    // empty: not told
+  std::string container;  // the same
+  std::string resource;
+  std::set<std::string> ids;
+  bool operator==(const CheckpointEntry&) const = default;
+};
+
+// The entries, init containers' among them. The text is kubelet's, but on disk:
+// anything may stand there. InvalidArgument for what is not such a file;
+// entries of an unknown shape are an error too, since a device that we
+// overlooked would be taken for free.
+absl::StatusOr<std::vector<CheckpointEntry>> ParseCheckpointEntries(
+    absl::string_view text);
+
+// Device ids by resource name, of all entries together.
 absl::StatusOr<std::map<std::string, std::set<std::string>>> ParseCheckpoint(
     absl::string_view text);
 
-// ParseCheckpoint of <socket_dir>/kubelet_internal_checkpoint. No file: nobody
-// holds anything.
+// The one and the other of <socket_dir>/kubelet_internal_checkpoint. No file:
+// nobody holds anything.
 absl::StatusOr<std::map<std::string, std::set<std::string>>> ReadCheckpoint(
+    const std::string& socket_dir);
+absl::StatusOr<std::vector<CheckpointEntry>> ReadCheckpointEntries(
     const std::string& socket_dir);
 
 }  // namespace rondo::deviceplugin

@@ -33,6 +33,18 @@ TEST(Checkpoint, DevicesByResource) {
                        ElementsAre("GPU-a::0", "GPU-a::1", "GPU-b::3"))));
 }
 
+TEST(Checkpoint, EntriesNameTheContainer) {
+  const auto entries = ParseCheckpointEntries(
+      R"({"Data":{"PodDeviceEntries":[
+          {"PodUID":"u","ContainerName":"init","ResourceName":"r",
+           "DeviceIDs":{"0":["a"],"1":["b"]}},
+          {"PodUID":1,"ResourceName":"r","DeviceIDs":["c"]}]}})");
+  ASSERT_TRUE(entries.ok()) << entries.status();
+  EXPECT_THAT(*entries,
+              ElementsAre(CheckpointEntry{"u", "init", "r", {"a", "b"}},
+                          CheckpointEntry{"", "", "r", {"c"}}));
+}
+
 TEST(Checkpoint, NobodyHoldsAnything) {
   for (
       const char* text :

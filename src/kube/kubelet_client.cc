@@ -41,11 +41,13 @@ absl::StatusOr<std::shared_ptr<grpc::Channel>> Connect(
                                                  arguments);
 }
 
-Pod FromProto(const v1alpha1::ObjectMeta& meta, absl::string_view prefix) {
+Pod FromProto(const v1alpha1::Pod& proto, absl::string_view prefix) {
+  const v1alpha1::ObjectMeta& meta = proto.metadata();
   Pod pod{.name_space = meta.namespace_(),
           .name = meta.name(),
           .uid = meta.uid(),
           .created_unix_seconds = meta.creation_timestamp().seconds(),
+          .ended = IsEnded(proto.status().phase()),
           .annotations = {}};
   for (const auto& [key, value] : meta.annotations())
     KeepAnnotation(key, value, prefix, pod);
@@ -72,6 +74,7 @@ class KubeletClient::Impl {
         for (const v1::ContainerDevices& devices : container.devices())
           holders.push_back({.name_space = pod.namespace_(),
                              .pod = pod.name(),
+                             .uid = "",
                              .container = container.name(),
                              .resource = devices.resource_name(),
                              .device_ids = {devices.device_ids().begin(),
@@ -89,7 +92,7 @@ class KubeletClient::Impl {
         }));
     std::vector<Pod> pods;
     for (const v1alpha1::Pod& pod : response.pods())
-      pods.push_back(FromProto(pod.metadata(), prefix));
+      pods.push_back(FromProto(pod, prefix));
     return pods;
   }
 

@@ -24,4 +24,8 @@ void KeepAnnotation(absl::string_view key, absl::string_view value,
     pod.annotations.erase(std::prev(pod.annotations.end()));
 }
 
+bool IsEnded(absl::string_view phase) {
+  return phase == "Succeeded" || phase == "Failed";
+}
+
 }  // namespace rondo::kube

@@ -27,6 +27,7 @@ struct Pod {
   std::string name;
   std::string uid;
   int64_t created_unix_seconds = 0;  // 0: not known
+  bool ended = false;                // Succeeded or Failed
   // Those that were asked for, as KeepAnnotation keeps them.
   std::map<std::string, std::string> annotations;
   bool operator==(const Pod&) const = default;
@@ -44,10 +45,14 @@ std::string CutText(absl::string_view text, size_t most);
 void KeepAnnotation(absl::string_view key, absl::string_view value,
                     absl::string_view prefix, Pod& pod);
 
+// By the phase of its status.
+bool IsEnded(absl::string_view phase);
+
 // Devices of one resource that a container holds.
 struct DeviceHolder {
-  std::string name_space;
+  std::string name_space;  // of the pod; both empty where only its uid is known
   std::string pod;
+  std::string uid;  // empty where the name is known
   std::string container;
   std::string resource;
   std::vector<std::string> device_ids;

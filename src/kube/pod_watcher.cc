@@ -47,6 +47,9 @@ absl::StatusOr<Pod> FromJson(const json& object, absl::string_view prefix) {
   if (absl::ParseTime(absl::RFC3339_full, Text(*metadata, "creationTimestamp"),
                       &created, nullptr))
     pod.created_unix_seconds = absl::ToUnixSeconds(created);
+  if (const auto status = object.find("status");
+      status != object.end() && status->is_object())
+    pod.ended = IsEnded(Text(*status, "phase"));
   const auto annotations = metadata->find("annotations");
   if (annotations != metadata->end() && annotations->is_object())
     for (const auto& [key, value] : annotations->items())

@@ -23,7 +23,8 @@ TEST(ParsePodList, TakesWhatWasAskedFor) {
       R"({"metadata":{"resourceVersion":"7"},"items":[{"metadata":{
           "name":"a","namespace":"n","uid":"u",
           "creationTimestamp":"1970-01-01T00:01:00Z",
-          "annotations":{"rondo/weight":"3","other":"x","rondo/limit":1}}}]})",
+          "annotations":{"rondo/weight":"3","other":"x","rondo/limit":1}},
+          "status":{"phase":"Succeeded"}}]})",
       "rondo/");
   ASSERT_TRUE(list.ok()) << list.status();
   EXPECT_EQ(list->resource_version, "7");
@@ -32,6 +33,7 @@ TEST(ParsePodList, TakesWhatWasAskedFor) {
   EXPECT_EQ(pod.name_space, "n");
   EXPECT_EQ(pod.name, "a");
   EXPECT_EQ(pod.uid, "u");
+  EXPECT_TRUE(pod.ended);
   EXPECT_EQ(pod.created_unix_seconds, 60);
   EXPECT_THAT(pod.annotations, ElementsAre(Pair("rondo/weight", "3")));
   EXPECT_THAT(ParsePodList(R"({"metadata":{},"items":null})", "")->pods,
