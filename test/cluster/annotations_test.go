@@ -5,6 +5,7 @@ package cluster
 import (
 	"encoding/json"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -157,6 +158,40 @@ func TestMemoryOfOnePod(t *testing.T) {
 			t.Errorf("the next pod sees %d MiB", r.TotalBytes/mib)
 		}
 	}
+}
+
+// An init container that holds a slot that no other container gets: kubelet
+// lists no such holder.
+func TestInitContainerHasItsPodsAnnotations(t *testing.T) {
+	govern(t, limited)
+	pod := annotated(podOfTenant("init", sleeper("main")), map[string]string{"rondo/weight": "5", "rondo/memory": "1Gi"})
+	first := tenantContainer()
+	first.Name = "first"
+	pod.Spec.InitContainers = []corev1.Container{first}
+	pod = create(t, pod)
+	until(t, soon, "the init container to run", func() error {
+		now, err := current(pod)
+		if err != nil {
+			return err
+		}
+		for _, status := range now.Status.InitContainerStatuses {
+			if status.State.Running != nil {
+				return nil
+			}
+		}
+		return fmt.Errorf("its init containers are %+v", now.Status.InitContainerStatuses)
+	})
+	slot := strings.TrimSpace(run(t, pod, "first", "sh", "-c", "echo $RONDO_SLOTS"))
+	untilSlot(t, slot, "its weight", hasWeight(5))
+	untilSlot(t, slot, "its limit", hasLimit(gib))
+	at := annotate(t, pod, "rondo/weight", "2")
+	untilSlot(t, slot, "the edit", hasWeight(2))
+	within(t, followed, at, "the edit of a weight")
+	// The next pods on the slot have nothing of it.
+	remove(t, pod)
+	next := createAll(t, tenantPod("next"), tenantPod("next"), tenantPod("next"), tenantPod("next"))
+	untilRunning(t, next...)
+	untilSlot(t, slot, "the default", hasWeight(1))
 }
 
 // A mistake is told where its author looks, and costs nothing else.
