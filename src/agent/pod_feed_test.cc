@@ -3,6 +3,7 @@
 
 #include <deque>
 
+#include "absl/strings/str_cat.h"
 #include "base/file.h"
 #include "demo/stand_in_pod_apis.h"
 #include "gmock/gmock.h"
@@ -114,6 +115,27 @@ TEST_F(PodFeedTest, ContainersThatKubeletDoesNotListAreRead) {
   report = Next();
   EXPECT_THAT(report.recorded, IsEmpty());
   EXPECT_TRUE(report.holders);
+}
+
+TEST_F(PodFeedTest, NobodysPodsHideTheOthers) {
+  kubelet_.ServeHolders(true);
+  kubelet_.ServePods(true);
+  kubelet_.Hold("a", {"GPU-a::0"});
+  kubelet_.SetPod("a", {{"rondo/weight", "2"}});
+  // More than one answer may be.
+  for (int i = 0; i < 160; ++i)
+    kubelet_.SetPod(absl::StrCat("b", i),
+                    {{"other", std::string(256 << 10, 'x')}});
+  Start(/*idle=*/false);
+  PodReport report = Next();
+  EXPECT_EQ(report.source, PodSource::kPodsApi) << report.pods_problem;
+  ASSERT_EQ(report.pods.size(), 161u);
+  EXPECT_THAT(report.pods[0].annotations,
+              ElementsAre(Pair("rondo/weight", "2")));
+  kubelet_.SetPod("a", {{"rondo/weight", "3"}});
+  report = Next();
+  EXPECT_THAT(report.pods.at(0).annotations,
+              ElementsAre(Pair("rondo/weight", "3")));
 }
 
 TEST_F(PodFeedTest, WhileNothingIsHeldItAsksWhenPoked) {

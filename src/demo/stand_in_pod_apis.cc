@@ -75,6 +75,22 @@ class StandInPodApis::Impl {
     Impl& impl_;
   };
 
+  v1alpha1::Pod MakePod(
+      const std::string& name,
+      const std::map<std::string, std::string>& annotations) const {
+    v1alpha1::Pod pod;
+    pod.mutable_status()->set_phase(ended.contains(name) ? "Succeeded"
+                                                         : "Running");
+    v1alpha1::ObjectMeta& meta = *pod.mutable_metadata();
+    meta.set_name(name);
+    meta.set_namespace_("default");
+    meta.set_uid(name + "-uid");
+    meta.mutable_creation_timestamp()->set_seconds(1);
+    for (const auto& [key, value] : annotations)
+      (*meta.mutable_annotations())[key] = value;
+    return pod;
+  }
+
   class Pods : public v1alpha1::Pods::Service {
    public:
     explicit Pods(Impl& impl) : impl_(impl) {}
@@ -85,18 +101,24 @@ class StandInPodApis::Impl {
       if (!impl_.ready)
         return {grpc::StatusCode::FAILED_PRECONDITION,
                 "Kubelet is initializing"};
+      for (const auto& [name, annotations] : impl_.annotations)
+        *response->add_pods() = impl_.MakePod(name, annotations);
+      return grpc::Status::OK;
+    }
+    // Of what changes later it tells nothing, as the real one of annotations.
+    grpc::Status WatchPods(
+        grpc::ServerContext*, const v1alpha1::WatchPodsRequest*,
+        grpc::ServerWriter<v1alpha1::WatchPodsEvent>* events) override {
+      std::lock_guard lock(impl_.mutex);
+      v1alpha1::WatchPodsEvent event;
+      event.set_type(v1alpha1::ADDED);
       for (const auto& [name, annotations] : impl_.annotations) {
-        v1alpha1::Pod& pod = *response->add_pods();
-        pod.mutable_status()->set_phase(impl_.ended.contains(name) ? "Succeeded"
-                                                                   : "Running");
-        v1alpha1::ObjectMeta& meta = *pod.mutable_metadata();
-        meta.set_name(name);
-        meta.set_namespace_("default");
-        meta.set_uid(name + "-uid");
-        meta.mutable_creation_timestamp()->set_seconds(1);
-        for (const auto& [key, value] : annotations)
-          (*meta.mutable_annotations())[key] = value;
+        *event.mutable_pod() = impl_.MakePod(name, annotations);
+        events->Write(event);
       }
+      event.clear_pod();
+      event.set_type(v1alpha1::INITIAL_SYNC_COMPLETE);
+      events->Write(event);
       return grpc::Status::OK;
     }
 

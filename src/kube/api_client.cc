@@ -15,8 +15,7 @@
 namespace rondo::kube {
 namespace {
 
-constexpr size_t kMaxBody = 16 << 20;
-constexpr size_t kMaxLine = 4 << 20;
+constexpr size_t kMostOther = 1 << 20;  // of an answer that nobody reads
 
 // The functions of libcurl that are used, typed by its own header.
 struct Curl {
@@ -91,15 +90,15 @@ absl::Status FromHttp(long code, absl::string_view body) {
 
 }  // namespace
 
-// One request under way. Body bytes go to lines when on_line is set and the
-// answer is 200, else to body.
+// One request under way. Bytes of a good answer go to on_bytes, if there is
+// one; others are kept, for what they say.
 struct ApiClient::Transfer {
   const Curl& curl;
   CURL* easy;
   const std::atomic<bool>& cancelled;
-  const std::function<void(absl::string_view)>* on_line = nullptr;
+  const OnBytes* on_bytes = nullptr;
   std::string body;
-  bool too_large = false;
+  absl::Status refused;  // why the rest of the answer was not wanted
 
   long HttpCode() const {
     long code = 0;
@@ -108,19 +107,17 @@ struct ApiClient::Transfer {
   }
 
   size_t Take(absl::string_view bytes) {
-    body.append(bytes.data(), bytes.size());
-    if (on_line != nullptr && HttpCode() == 200) {
-      size_t begin = 0;
-      for (size_t end; (end = body.find('\n', begin)) != std::string::npos;
-           begin = end + 1)
-        (*on_line)(absl::string_view(body).substr(begin, end - begin));
-      body.erase(0, begin);
+    if (on_bytes != nullptr && HttpCode() == 200) {
+      refused = (*on_bytes)(bytes);
+    } else {
+      body.append(bytes.data(), bytes.size());
+      if (body.size() > kMostOther)
+        refused = absl::ResourceExhaustedError("the answer is too large");
     }
-    too_large = body.size() > (on_line != nullptr ? kMaxLine : kMaxBody);
-    return too_large ? 0 : bytes.size();  // fewer than given: curl gives up
+    return refused.ok() ? bytes.size() : 0;  // fewer than given: curl gives up
   }
 
-  static size_t OnBytes(char* data, size_t size, size_t count, void* self) {
+  static size_t OnData(char* data, size_t size, size_t count, void* self) {
     return static_cast<Transfer*>(self)->Take({data, size * count});
   }
   static int OnProgress(void* self, curl_off_t, curl_off_t, curl_off_t,
@@ -196,7 +193,7 @@ absl::Status ApiClient::Perform(const std::string& path, int timeout_seconds,
   curl.easy_setopt(easy, CURLOPT_NOPROXY, "*");
   if (!options_.ca_file.empty())
     curl.easy_setopt(easy, CURLOPT_CAINFO, options_.ca_file.c_str());
-  curl.easy_setopt(easy, CURLOPT_WRITEFUNCTION, &Transfer::OnBytes);
+  curl.easy_setopt(easy, CURLOPT_WRITEFUNCTION, &Transfer::OnData);
   curl.easy_setopt(easy, CURLOPT_WRITEDATA, &transfer);
   curl.easy_setopt(easy, CURLOPT_XFERINFOFUNCTION, &Transfer::OnProgress);
   curl.easy_setopt(easy, CURLOPT_XFERINFODATA, &transfer);
@@ -204,9 +201,7 @@ absl::Status ApiClient::Perform(const std::string& path, int timeout_seconds,
   const CURLcode code = curl.easy_perform(easy);
   curl.slist_free_all(headers);
   if (cancelled_) return absl::CancelledError("cancelled");
-  if (transfer.too_large)
-    return absl::ResourceExhaustedError(
-        absl::StrCat("the answer to ", path, " is too large"));
+  if (!transfer.refused.ok()) return Annotate(transfer.refused, path);
   if (code != CURLE_OK)
     return absl::UnavailableError(
         absl::StrCat(options_.base_url, path, ": ", curl.easy_strerror(code)));
@@ -216,11 +211,10 @@ absl::Status ApiClient::Perform(const std::string& path, int timeout_seconds,
   return absl::OkStatus();
 }
 
-absl::StatusOr<std::string> ApiClient::Get(const std::string& path) {
+absl::Status ApiClient::Get(const std::string& path, const OnBytes& on_bytes) {
   RONDO_ASSIGN_OR_RETURN(const Curl* curl, Load());
-  Transfer transfer{*curl, easy_, cancelled_};
-  RONDO_RETURN_IF_ERROR(Perform(path, options_.timeout_seconds, transfer));
-  return std::move(transfer.body);
+  Transfer transfer{*curl, easy_, cancelled_, &on_bytes};
+  return Perform(path, options_.timeout_seconds, transfer);
 }
 
 absl::Status ApiClient::Post(const std::string& path, const std::string& body) {
@@ -229,11 +223,24 @@ absl::Status ApiClient::Post(const std::string& path, const std::string& body) {
   return Perform(path, options_.timeout_seconds, transfer, &body);
 }
 
-absl::Status ApiClient::Watch(
-    const std::string& path,
-    const std::function<void(absl::string_view)>& on_line) {
+absl::Status ApiClient::Watch(const std::string& path, const OnLine& on_line) {
   RONDO_ASSIGN_OR_RETURN(const Curl* curl, Load());
-  Transfer transfer{*curl, easy_, cancelled_, &on_line};
+  std::string waiting;  // what came of a line so far
+  const OnBytes split = [&](absl::string_view bytes) -> absl::Status {
+    size_t begin = 0;
+    // Only the new bytes are searched: a line may come in many pieces.
+    for (size_t end; (end = bytes.find('\n', begin)) != bytes.npos;
+         begin = end + 1) {
+      absl::StrAppend(&waiting, bytes.substr(begin, end - begin));
+      RONDO_RETURN_IF_ERROR(on_line(waiting));
+      waiting.clear();
+    }
+    waiting.append(bytes.data() + begin, bytes.size() - begin);
+    if (waiting.size() > kMostObject)
+      return absl::ResourceExhaustedError("a line is too long");
+    return absl::OkStatus();
+  };
+  Transfer transfer{*curl, easy_, cancelled_, &split};
   return Perform(path, /*timeout_seconds=*/0, transfer);
 }
 

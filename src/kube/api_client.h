@@ -48,15 +48,21 @@ class ApiClient {
   ApiClient(const ApiClient&) = delete;
   ApiClient& operator=(const ApiClient&) = delete;
 
-  // The body of a GET of path ("/api/v1/nodes/n1"), at most 16 MiB.
-  absl::StatusOr<std::string> Get(const std::string& path);
+  // An object of the API server, as a whole answer, a part of a list or a line
+  // of a watch. It stores 1.5 MiB of one, and 3 MiB can be sent to it; as JSON
+  // a byte may take six.
+  static constexpr size_t kMostObject = 32 << 20;
+
+  // GETs path ("/api/v1/pods") and hands on the body as it comes, however long
+  // it gets. An error of on_bytes ends it, and is its result.
+  using OnBytes = std::function<absl::Status(absl::string_view bytes)>;
+  absl::Status Get(const std::string& path, const OnBytes& on_bytes);
 
   // GETs a watch and calls on_line for each line of it, until the server ends
-  // the stream (OK), an error, or Cancel (Cancelled). A line over 4 MiB ends it
-  // with ResourceExhausted.
-  absl::Status Watch(
-      const std::string& path,
-      const std::function<void(absl::string_view line)>& on_line);
+  // the stream (OK), an error, one of on_line included, or Cancel (Cancelled).
+  // A line over kMostObject ends it with ResourceExhausted.
+  using OnLine = std::function<absl::Status(absl::string_view line)>;
+  absl::Status Watch(const std::string& path, const OnLine& on_line);
 
   // POSTs a JSON object.
   absl::Status Post(const std::string& path, const std::string& body);

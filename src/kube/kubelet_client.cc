@@ -17,9 +17,6 @@
 namespace rondo::kube {
 namespace {
 
-// A node may have hundreds of pods, and a pod many kilobytes.
-constexpr int kMaxAnswer = 64 << 20;
-
 absl::Status FromGrpc(const std::string& socket, const grpc::Status& status) {
   if (status.ok()) return absl::OkStatus();
   return Annotate(
@@ -31,12 +28,12 @@ absl::Status FromGrpc(const std::string& socket, const grpc::Status& status) {
 // Connected by hand, as for Register: an answer at once, and none of gRPC's
 // growing pauses between attempts, which would hide a kubelet that is back.
 absl::StatusOr<std::shared_ptr<grpc::Channel>> Connect(
-    const std::string& socket) {
+    const std::string& socket, int most_bytes) {
   RONDO_ASSIGN_OR_RETURN(UniqueFd fd, ConnectUnix(socket));
   if (fcntl(fd.get(), F_SETFL, fcntl(fd.get(), F_GETFL) | O_NONBLOCK) != 0)
     return ErrnoStatus("fcntl");
   grpc::ChannelArguments arguments;
-  arguments.SetMaxReceiveMessageSize(kMaxAnswer);
+  arguments.SetMaxReceiveMessageSize(most_bytes);
   return grpc::CreateCustomInsecureChannelFromFd("kubelet", fd.Release(),
                                                  arguments);
 }
@@ -83,6 +80,25 @@ class KubeletClient::Impl {
   }
 
   absl::StatusOr<std::vector<Pod>> ListPods(absl::string_view prefix) {
+    const auto now = std::chrono::steady_clock::now();
+    if (now >= one_by_one_until_) {
+      auto pods = ListAtOnce(prefix);
+      if (!absl::IsResourceExhausted(pods.status())) return pods;
+      one_by_one_until_ = now + options_.one_by_one;
+    }
+    return ListOneByOne(prefix);
+  }
+
+  void Cancel() {
+    std::lock_guard lock(mutex_);
+    cancelled_ = true;
+    if (context_ != nullptr) context_->TryCancel();
+  }
+
+ private:
+  using Channel = std::shared_ptr<grpc::Channel>;
+
+  absl::StatusOr<std::vector<Pod>> ListAtOnce(absl::string_view prefix) {
     const v1alpha1::ListPodsRequest request;
     v1alpha1::ListPodsResponse response;
     RONDO_RETURN_IF_ERROR(Call<v1alpha1::Pods>(
@@ -96,14 +112,31 @@ class KubeletClient::Impl {
     return pods;
   }
 
-  void Cancel() {
-    std::lock_guard lock(mutex_);
-    cancelled_ = true;
-    if (context_ != nullptr) context_->TryCancel();
+  absl::StatusOr<std::vector<Pod>> ListOneByOne(absl::string_view prefix) {
+    const v1alpha1::WatchPodsRequest request;
+    std::vector<Pod> pods;
+    RONDO_RETURN_IF_ERROR(Call<v1alpha1::Pods>(
+        options_.pods_api_socket, pods_channel_,
+        [&](v1alpha1::Pods::Stub& stub, grpc::ClientContext* context) {
+          pods.clear();
+          const auto events = stub.WatchPods(context, request);
+          v1alpha1::WatchPodsEvent event;
+          while (pods.size() < kMostPods && events->Read(&event)) {
+            if (event.type() == v1alpha1::INITIAL_SYNC_COMPLETE) {
+              context->TryCancel();
+              events->Finish();
+              return grpc::Status::OK;
+            }
+            pods.push_back(FromProto(event.pod(), prefix));
+          }
+          context->TryCancel();
+          const grpc::Status status = events->Finish();
+          return status.ok() ? grpc::Status(grpc::StatusCode::UNAVAILABLE,
+                                            "the watch ended early")
+                             : status;
+        }));
+    return pods;
   }
-
- private:
-  using Channel = std::shared_ptr<grpc::Channel>;
 
   template <typename Service, typename Function>
   absl::Status Call(const std::string& socket, Channel& channel,
@@ -120,7 +153,7 @@ class KubeletClient::Impl {
   absl::Status TryCall(const std::string& socket, Channel& channel,
                        const Function& call) {
     if (channel == nullptr) {
-      RONDO_ASSIGN_OR_RETURN(channel, Connect(socket));
+      RONDO_ASSIGN_OR_RETURN(channel, Connect(socket, options_.most_bytes));
     }
     grpc::ClientContext context;
     context.set_deadline(std::chrono::system_clock::now() + options_.timeout);
@@ -143,6 +176,7 @@ class KubeletClient::Impl {
 
   const Options options_;
   Channel holders_channel_, pods_channel_;
+  std::chrono::steady_clock::time_point one_by_one_until_{};
   std::mutex mutex_;
   bool cancelled_ = false;                  // guarded by mutex_
   grpc::ClientContext* context_ = nullptr;  // guarded by mutex_

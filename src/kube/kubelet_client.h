@@ -29,6 +29,11 @@ class KubeletClient {
     std::string pod_resources_socket;
     std::string pods_api_socket;
     std::chrono::milliseconds timeout{2000};
+    // Of one answer. A node may have hundreds of pods, and a pod many
+    // kilobytes; but who may write pods may make them larger.
+    int most_bytes = 32 << 20;
+    // After a list that was larger, pods are asked for one by one so long.
+    std::chrono::milliseconds one_by_one{60'000};
   };
 
   explicit KubeletClient(Options options);
@@ -37,7 +42,11 @@ class KubeletClient {
   KubeletClient& operator=(const KubeletClient&) = delete;
 
   absl::StatusOr<std::vector<DeviceHolder>> ListHolders();
-  // With the annotations whose keys start with the prefix.
+  // With the annotations whose keys start with the prefix. Where the list is
+  // larger than one answer may be, by the beginning of a watch, which has a
+  // message for each pod: nobody's pod keeps the others from being known. (Not
+  // always so: of a watch kubelet 1.37 writes five lines to its log, of a list
+  // one.)
   absl::StatusOr<std::vector<Pod>> ListPods(absl::string_view prefix);
 
   // Ends a running call, and every later one at once.

@@ -70,11 +70,12 @@ NodeWatcher::NodeWatcher(std::unique_ptr<ApiClient> client, Options options,
     : on_labels_(std::move(on_labels)),
       thread_(
           std::move(client), Asked(options),
-          [this](absl::string_view body) -> absl::StatusOr<std::string> {
-            RONDO_ASSIGN_OR_RETURN(NodeState listed, ParseNode(body));
-            Deliver(listed.labels);
-            return std::move(listed.resource_version);
-          },
+          WatchThread::WholeBody(
+              [this](absl::string_view body) -> absl::StatusOr<std::string> {
+                RONDO_ASSIGN_OR_RETURN(NodeState listed, ParseNode(body));
+                Deliver(listed.labels);
+                return std::move(listed.resource_version);
+              }),
           [this](absl::string_view line) -> absl::Status {
             RONDO_ASSIGN_OR_RETURN(const NodeState state, ParseNodeEvent(line));
             Deliver(state.labels);

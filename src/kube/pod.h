@@ -20,6 +20,8 @@ namespace rondo::kube {
 
 inline constexpr size_t kLongestText = 128;     // bytes of a key, of a value
 inline constexpr size_t kMostAnnotations = 16;  // of a pod
+// Kubernetes recommends 110 on a node, and tests 500.
+inline constexpr size_t kMostPods = 10'000;
 inline constexpr char kCutMark[] = "...";
 
 struct Pod {

@@ -19,6 +19,19 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
             value.size() > kube::kLongestText + 3 ||
             pod.annotations.size() > kube::kMostAnnotations)
           abort();
+  // In pieces it is the same.
+  kube::PodListReader reader("rondo/");
+  absl::Status added;
+  const size_t piece = size % 7 + 1;
+  for (size_t from = 0; from < size && added.ok(); from += piece)
+    added = reader.Add(text.substr(from, piece));
+  const auto whole = kube::ParsePodList(text, "rondo/");
+  const auto pieces =
+      added.ok() ? reader.Finish() : absl::StatusOr<kube::PodList>(added);
+  if (whole.status() != pieces.status()) abort();
+  if (whole.ok() && (whole->pods != pieces->pods ||
+                     whole->resource_version != pieces->resource_version))
+    abort();
   const auto event = kube::ParsePodEvent(text, "rondo/");
   if (event.ok() && event->type != kube::PodEvent::Type::kBookmark &&
       event->pod.uid.empty())

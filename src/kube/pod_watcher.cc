@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kube/pod_watcher.h"
 
+#include <algorithm>
+#include <memory>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -12,6 +14,10 @@ namespace rondo::kube {
 namespace {
 
 using nlohmann::json;
+
+constexpr size_t kMostName = 253;
+// Of a list without its pods: a version, and where it goes on.
+constexpr size_t kMostRest = 1 << 20;
 
 absl::StatusOr<json> ParseObject(absl::string_view text) {
   json value = json::parse(text.begin(), text.end(), nullptr,
@@ -43,6 +49,9 @@ absl::StatusOr<Pod> FromJson(const json& object, absl::string_view prefix) {
           .uid = Text(*metadata, "uid"),
           .annotations = {}};
   if (pod.uid.empty()) return absl::InvalidArgumentError("a Pod without uid");
+  if (std::max({pod.name_space.size(), pod.name.size(), pod.uid.size()}) >
+      kMostName)
+    return absl::InvalidArgumentError("a Pod of no possible name");
   absl::Time created;
   if (absl::ParseTime(absl::RFC3339_full, Text(*metadata, "creationTimestamp"),
                       &created, nullptr))
@@ -70,22 +79,47 @@ WatchThread::Options Asked(const PodWatcher::Options& options) {
 
 }  // namespace
 
-absl::StatusOr<PodList> ParsePodList(absl::string_view text,
-                                     absl::string_view prefix) {
-  RONDO_ASSIGN_OR_RETURN(const json object, ParseObject(text));
+PodListReader::PodListReader(std::string prefix)
+    : prefix_(std::move(prefix)),
+      splitter_(ApiClient::kMostObject, kMostRest,
+                [this](absl::string_view item) { return OnItem(item); }) {}
+
+absl::Status PodListReader::OnItem(absl::string_view item) {
+  if (list_.pods.size() >= kMostPods)
+    return absl::ResourceExhaustedError("more pods than a node can have");
+  // Nothing but these is looked at, so nothing else is built.
+  const json pod = json::parse(
+      item.begin(), item.end(),
+      [](int depth, json::parse_event_t event, const json& key) {
+        return event != json::parse_event_t::key || depth != 1 ||
+               key == "metadata" || key == "status";
+      },
+      /*allow_exceptions=*/false);
+  RONDO_ASSIGN_OR_RETURN(list_.pods.emplace_back(), FromJson(pod, prefix_));
+  return absl::OkStatus();
+}
+
+absl::Status PodListReader::Add(absl::string_view bytes) {
+  return splitter_.Add(bytes);
+}
+
+absl::StatusOr<PodList> PodListReader::Finish() {
+  RONDO_ASSIGN_OR_RETURN(const json object, ParseObject(splitter_.rest()));
   const json* metadata = Metadata(object);
   const auto items = object.find("items");
   // An empty list of Go is null.
   if (metadata == nullptr || items == object.end() ||
-      !(items->is_array() || items->is_null()))
+      !(items->is_null() || (items->is_array() && items->empty())))
     return absl::InvalidArgumentError("not a list of pods");
-  PodList list{.pods = {},
-               .resource_version = Text(*metadata, "resourceVersion")};
-  for (const json& item : *items) {
-    RONDO_ASSIGN_OR_RETURN(Pod pod, FromJson(item, prefix));
-    list.pods.push_back(std::move(pod));
-  }
-  return list;
+  list_.resource_version = Text(*metadata, "resourceVersion");
+  return std::move(list_);
+}
+
+absl::StatusOr<PodList> ParsePodList(absl::string_view text,
+                                     absl::string_view prefix) {
+  PodListReader reader{std::string(prefix)};
+  RONDO_RETURN_IF_ERROR(reader.Add(text));
+  return reader.Finish();
 }
 
 absl::StatusOr<PodEvent> ParsePodEvent(absl::string_view line,
@@ -110,6 +144,24 @@ absl::StatusOr<PodEvent> ParsePodEvent(absl::string_view line,
   return result;
 }
 
+class PodWatcher::List : public ListReader {
+ public:
+  explicit List(PodWatcher& watcher)
+      : watcher_(watcher), reader_(watcher.annotation_prefix_) {}
+
+  absl::Status Add(absl::string_view bytes) override {
+    return reader_.Add(bytes);
+  }
+  absl::StatusOr<std::string> Finish() override {
+    RONDO_ASSIGN_OR_RETURN(PodList list, reader_.Finish());
+    return watcher_.OnList(std::move(list));
+  }
+
+ private:
+  PodWatcher& watcher_;
+  PodListReader reader_;
+};
+
 PodWatcher::PodWatcher(std::unique_ptr<ApiClient> client, Options options,
                        OnPods on_pods, OnError on_error)
     : annotation_prefix_(std::move(options.annotation_prefix)),
@@ -117,15 +169,14 @@ PodWatcher::PodWatcher(std::unique_ptr<ApiClient> client, Options options,
       on_error_(std::move(on_error)),
       thread_(
           std::move(client), Asked(options),
-          [this](absl::string_view body) { return OnList(body); },
+          [this] { return std::make_unique<List>(*this); },
           [this](absl::string_view line) { return OnLine(line); },
           [this](const absl::Status& error) {
             in_doubt_ = true;
             on_error_(error);
           }) {}
 
-absl::StatusOr<std::string> PodWatcher::OnList(absl::string_view body) {
-  RONDO_ASSIGN_OR_RETURN(PodList list, ParsePodList(body, annotation_prefix_));
+std::string PodWatcher::OnList(PodList list) {
   pods_.clear();
   for (Pod& pod : list.pods) {
     const std::string uid = pod.uid;
@@ -141,6 +192,8 @@ absl::Status PodWatcher::OnLine(absl::string_view line) {
   if (event.type == PodEvent::Type::kBookmark) return absl::OkStatus();
   if (event.type == PodEvent::Type::kDeleted)
     pods_.erase(event.pod.uid);
+  else if (pods_.size() >= kMostPods && !pods_.contains(event.pod.uid))
+    return absl::ResourceExhaustedError("more pods than a node can have");
   else
     pods_[event.pod.uid] = event.pod;
   Deliver();

@@ -20,6 +20,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "kube/api_client.h"
+#include "kube/item_splitter.h"
 #include "kube/pod.h"
 #include "kube/watch_thread.h"
 
@@ -28,6 +29,30 @@ namespace rondo::kube {
 struct PodList {
   std::vector<Pod> pods;
   std::string resource_version;
+};
+
+// Reads the JSON of a PodList as it comes, in pieces of any size, and keeps no
+// more of it than Pod holds: whatever pods have in them, a list of all of a
+// node's can be read. One thread.
+class PodListReader {
+ public:
+  // With the annotations whose keys start with prefix.
+  explicit PodListReader(std::string prefix);
+  PodListReader(const PodListReader&) = delete;
+  PodListReader& operator=(const PodListReader&) = delete;
+
+  // InvalidArgument where it is no such list, ResourceExhausted where it is
+  // larger than one can be; then no more of it must be added.
+  absl::Status Add(absl::string_view bytes);
+  // Once, when all of it was added.
+  absl::StatusOr<PodList> Finish();
+
+ private:
+  absl::Status OnItem(absl::string_view item);
+
+  const std::string prefix_;
+  PodList list_;
+  ItemSplitter splitter_;
 };
 
 // The JSON of a PodList, with the annotations whose keys start with prefix.
@@ -64,7 +89,8 @@ class PodWatcher {
              OnError on_error);
 
  private:
-  absl::StatusOr<std::string> OnList(absl::string_view body);
+  class List;                        // one that is being read
+  std::string OnList(PodList list);  // its version
   absl::Status OnLine(absl::string_view line);
   void Deliver();
 

@@ -72,10 +72,34 @@ TEST(ParsePodList, KeepsNoMoreThanARightValueNeeds) {
             std::string(kLongestText, '3') + "...");
 }
 
+TEST(PodListReader, ReadsPiecesOfAnySize) {
+  const std::string text = R"( {"kind" : "items", "spec": {"items": [{"a":1}]},
+      "items" : [ {"metadata":{"uid":"a{\"[\\","annotations":{"rondo/a":"]}"}},
+                   "spec":{"containers":[{"name":"items"},{}]}} ,
+                  {"spec":[[{}]],"metadata":{"uid":"b"}}
+      ],"metadata":{"continue":"","resourceVersion":"8"}} )";
+  for (size_t size = 1; size <= text.size(); ++size) {
+    PodListReader reader("rondo/");
+    for (size_t from = 0; from < text.size(); from += size)
+      ASSERT_TRUE(reader.Add(absl::string_view(text).substr(from, size)).ok());
+    const auto list = reader.Finish();
+    ASSERT_TRUE(list.ok()) << size << ": " << list.status();
+    EXPECT_EQ(list->resource_version, "8");
+    ASSERT_THAT(list->pods, SizeIs(2));
+    EXPECT_EQ(list->pods[0].uid, "a{\"[\\");
+    EXPECT_THAT(list->pods[0].annotations, ElementsAre(Pair("rondo/a", "]}")));
+    EXPECT_EQ(list->pods[1].uid, "b");
+  }
+}
+
 TEST(ParsePodList, RefusesWhatIsNotOne) {
   for (const char* text :
        {"", "[]", "{}", R"({"metadata":{}})", R"({"metadata":{},"items":{}})",
         R"({"metadata":{},"items":[1]})",
+        R"({"metadata":{},"items":[[{"metadata":{"uid":"u"}}]]})",
+        R"({"metadata":{},"items":[{"metadata":{"uid":"u"}])",
+        R"({"metadata":{},"items":[{"metadata":{"uid":"u"}}]}})",
+        R"({"metadata":{},"items":[{"metadata":{"uid":"u"}]]})",
         R"({"metadata":{},"items":[{"metadata":{"name":"a"}}]})"})
     EXPECT_TRUE(absl::IsInvalidArgument(ParsePodList(text, "").status()))
         << text;
@@ -133,6 +157,25 @@ TEST(PodWatcher, DeliversChangesAndAgainAfterAnError) {
   EXPECT_TRUE(absl::IsUnavailable(*error));
   server.Fail(0);
   EXPECT_THAT(weights(), ElementsAre("2")) << "it is known again";
+}
+
+TEST(PodWatcher, NobodysPodsHideTheOthers) {
+  TestApiServer server;
+  server.SetPod("mine", {{"rondo/weight", "1"}});
+  for (int i = 0; i < 160; ++i)
+    server.SetPod(absl::StrCat("b", i),
+                  {{"other", std::string(256 << 10, '"')}});
+  Queue<std::vector<Pod>> pods;
+  PodWatcher watcher(
+      *ApiClient::Create(
+          {.base_url = server.url(), .token_file = "", .ca_file = ""}),
+      {.node_name = "n1", .annotation_prefix = "rondo/"},
+      [&](const std::vector<Pod>& now) { pods.Push(now); },
+      [&](const absl::Status& error) { ADD_FAILURE() << error; });
+  const auto now = pods.Pop();
+  ASSERT_TRUE(now);
+  ASSERT_THAT(*now, SizeIs(161));
+  EXPECT_THAT(now->back().annotations, ElementsAre(Pair("rondo/weight", "1")));
 }
 
 PodWarning Warning(const std::string& message) {

@@ -8,6 +8,33 @@
 #include "kube/backoff.h"
 
 namespace rondo::kube {
+namespace {
+
+class WholeBodyReader : public ListReader {
+ public:
+  explicit WholeBodyReader(const WatchThread::OnBody& on_body)
+      : on_body_(on_body) {}
+
+  absl::Status Add(absl::string_view bytes) override {
+    absl::StrAppend(&body_, bytes);
+    if (body_.size() > ApiClient::kMostObject)
+      return absl::ResourceExhaustedError("the answer is too large");
+    return absl::OkStatus();
+  }
+  absl::StatusOr<std::string> Finish() override { return on_body_(body_); }
+
+ private:
+  const WatchThread::OnBody& on_body_;
+  std::string body_;
+};
+
+}  // namespace
+
+WatchThread::OnList WatchThread::WholeBody(OnBody on_body) {
+  return [on_body = std::move(on_body)] {
+    return std::make_unique<WholeBodyReader>(on_body);
+  };
+}
 
 WatchThread::WatchThread(std::unique_ptr<ApiClient> client, Options options,
                          OnList on_list, OnLine on_line, OnError on_error)
@@ -29,20 +56,17 @@ WatchThread::~WatchThread() {
 }
 
 absl::Status WatchThread::ListAndWatch() {
-  RONDO_ASSIGN_OR_RETURN(const std::string body,
-                         client_->Get(options_.list_path));
-  RONDO_ASSIGN_OR_RETURN(const std::string version, on_list_(body));
+  const std::unique_ptr<ListReader> list = on_list_();
+  RONDO_RETURN_IF_ERROR(
+      client_->Get(options_.list_path,
+                   [&](absl::string_view bytes) { return list->Add(bytes); }));
+  RONDO_ASSIGN_OR_RETURN(const std::string version, list->Finish());
   told_.clear();
-  absl::Status bad_line;
-  const absl::Status watched = client_->Watch(
+  return client_->Watch(
       absl::StrCat(options_.watch_path, "&resourceVersion=", version),
       [&](absl::string_view line) {
-        if (line.empty()) return;
-        absl::Status read = on_line_(line);
-        if (!read.ok()) bad_line = std::move(read);
+        return line.empty() ? absl::OkStatus() : on_line_(line);
       });
-  RONDO_RETURN_IF_ERROR(watched);
-  return bad_line;
 }
 
 void WatchThread::Run() {

@@ -28,6 +28,15 @@
 
 namespace rondo::kube {
 
+// Reads one list, as it comes.
+class ListReader {
+ public:
+  virtual ~ListReader() = default;
+  virtual absl::Status Add(absl::string_view bytes) = 0;  // an error ends it
+  // All of it is there. Returns its resourceVersion.
+  virtual absl::StatusOr<std::string> Finish() = 0;
+};
+
 class WatchThread {
  public:
   struct Options {
@@ -36,11 +45,15 @@ class WatchThread {
     std::chrono::milliseconds first_pause{1000};
     std::chrono::milliseconds longest_pause{30'000};
   };
-  // The body of the list; returns its resourceVersion.
-  using OnList =
+  using OnList = std::function<std::unique_ptr<ListReader>()>;
+  // Of a list that is one object (ApiClient::kMostObject): called with all of
+  // it; returns its resourceVersion.
+  using OnBody =
       std::function<absl::StatusOr<std::string>(absl::string_view body)>;
-  // A line of the watch, never an empty one. An error does not end the watch,
-  // but is its result when it ends; OutOfRange where it is too old.
+  static OnList WholeBody(OnBody on_body);
+  // A line of the watch, never an empty one. An error ends the watch: what the
+  // line said is not known, and a new list tells it. OutOfRange where the watch
+  // is too old.
   using OnLine = std::function<absl::Status(absl::string_view line)>;
   using OnError = std::function<void(const absl::Status&)>;
 
