@@ -298,7 +298,9 @@ void Agent::Impl::FirstLoad() {
     waiting_for_ = absl::StrCat("a config: ", status.message());
     return;
   }
-  Fail(status);
+  const auto& refused = keeper_.view().refused;
+  Fail(refused && !refused->origin.empty() ? Annotate(status, refused->origin)
+                                           : status);
 }
 
 absl::Status Agent::Impl::Load(bool always) {

@@ -88,6 +88,8 @@ TEST_F(AgentTest, ARestartBesideABadConfigGoesOnWithTheLastGoodOne) {
 TEST_F(AgentTest, ABadFirstConfigIsExitCode2AndAMissingDriver1) {
   Write("config", "version: v2\n");
   Start({"--config-file=" + Path("config")});
+  EXPECT_TRUE(
+      agent_->NextLineWith("stopping: " + Path("config") + ": line 1").ok());
   EXPECT_EQ(agent_->Wait(), kExitUsage);
   Write("config", "version: v1\n");
   Start({"--config-file=" + Path("config")}, /*with_driver=*/false);
