@@ -16,6 +16,10 @@ namespace rondo::kube {
 namespace {
 
 constexpr size_t kMostOther = 1 << 20;  // of an answer that nobody reads
+// A list may be long, and is waited for while it comes: at least so many bytes
+// a second on average over the timeout, and not for more than so many timeouts.
+constexpr long kSlowestBytes = 16 << 10;
+constexpr long kMostTimeouts = 12;
 
 // The functions of libcurl that are used, typed by its own header.
 struct Curl {
@@ -185,7 +189,10 @@ absl::Status ApiClient::Perform(const std::string& path, int timeout_seconds,
   curl.easy_setopt(easy, CURLOPT_HTTPHEADER, headers);
   curl.easy_setopt(easy, CURLOPT_NOSIGNAL, 1L);
   curl.easy_setopt(easy, CURLOPT_CONNECTTIMEOUT, 5L);
-  curl.easy_setopt(easy, CURLOPT_TIMEOUT, static_cast<long>(timeout_seconds));
+  const long seconds = timeout_seconds;  // 0: for ever
+  curl.easy_setopt(easy, CURLOPT_TIMEOUT, seconds * kMostTimeouts);
+  curl.easy_setopt(easy, CURLOPT_LOW_SPEED_LIMIT, kSlowestBytes);
+  curl.easy_setopt(easy, CURLOPT_LOW_SPEED_TIME, seconds);
   // A watch may be silent for long; a dead peer must not keep it for ever.
   curl.easy_setopt(easy, CURLOPT_TCP_KEEPALIVE, 1L);
   // The API server is never behind the proxy that HTTPS_PROXY names for the

@@ -32,6 +32,8 @@ class ApiClient {
     std::string token_file;  // read anew for each request: kubelet rotates it;
                              // empty = no token
     std::string ca_file;     // empty = the system's certificates
+    // Of a Get or Post that goes on slowly, or not at all. One that goes on
+    // well, as a long list does, may take twelve times as long.
     int timeout_seconds = 10;
     std::string token;  // used where token_file is empty
   };

@@ -30,11 +30,10 @@ struct Case {
 class HostileServer : public testing::Test {
  protected:
   std::unique_ptr<ApiClient> Client() {
-    // Longer than any test: what ends, ends for another reason.
     return *ApiClient::Create({.base_url = server_.url(),
                                .token_file = "",
                                .ca_file = "",
-                               .timeout_seconds = 600});
+                               .timeout_seconds = timeout_seconds_});
   }
   void Start(const Case& now) {
     server_.Say(now.to_list, now.to_watch);
@@ -73,6 +72,8 @@ class HostileServer : public testing::Test {
   std::condition_variable changed_;
   absl::Status error_;
   size_t pods_ = 0;
+  // Longer than any test: what ends, ends for another reason.
+  int timeout_seconds_ = 600;
   std::unique_ptr<PodWatcher> watcher_;  // first to go: it calls back
 };
 
@@ -98,6 +99,22 @@ TEST_F(HostileServer, ATrickleDoesNotHoldUpTheEnd) {
   const auto start = steady_clock::now();
   writer.reset();
   EXPECT_LT(steady_clock::now() - start, std::chrono::seconds(5));
+}
+
+TEST_F(HostileServer, IsWaitedForWhileTheListComes) {
+  timeout_seconds_ = 1;
+  // A trickle is no list that comes.
+  Start({"trickle", {kOk + "{\"a\":\"", "x", kSlow}, {}});
+  EXPECT_TRUE(absl::IsUnavailable(Error())) << Error();
+  watcher_.reset();
+  // This one takes longer than the timeout to be told, and is read to its end.
+  std::string pods;
+  for (int i = 0; i < 20; ++i)
+    pods += R"({"metadata":{"uid":"u","annotations":{"rondo/a":"b"}}},)";
+  Start({"long list", {kOk + "{\"items\":[", pods, kSlow}, {}});
+  const auto start = steady_clock::now();
+  EXPECT_TRUE(absl::IsResourceExhausted(Error())) << Error();
+  EXPECT_GT(steady_clock::now() - start, std::chrono::seconds(1));
 }
 
 TEST_F(HostileServer, IsAskedEverLessOftenAndHeardWhenItIsWell) {
