@@ -23,9 +23,6 @@
 namespace rondo::run {
 namespace {
 
-// Runs see at once that their arbiter died; this is for a busy machine.
-constexpr MonotonicTime kOldSlots = std::chrono::seconds(10);
-
 absl::StatusOr<UniqueFd> Lock(const std::string& run_dir) {
   const std::string path = run_dir + "/arbiter.lock";
   UniqueFd fd(open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
@@ -54,7 +51,8 @@ absl::StatusOr<std::unique_ptr<Arbiter>> Arbiter::Create(EventLoop& loop,
   std::unique_ptr<Arbiter> arbiter(
       new Arbiter(loop, std::move(options), std::move(lock),
                   std::move(listener), std::move(share)));
-  if (heir) arbiter->old_slots_until_ = RealClock().Now() + kOldSlots;
+  if (heir)
+    arbiter->old_slots_ = InheritedSlots(arbiter->options_.run_dir).slots;
   arbiter->feed_ = std::make_unique<agent::ActivityFeed>(
       loop, system, *arbiter->share_,
       []() -> absl::StatusOr<std::shared_ptr<nvml::Backend>> {
@@ -76,8 +74,9 @@ Arbiter::Arbiter(EventLoop& loop, Options options, UniqueFd lock,
       share_(std::move(share)) {}
 
 Arbiter::~Arbiter() {
+  *alive_ = false;
+  looks_.reset();
   loop_.CancelTimer(linger_);
-  loop_.CancelTimer(left_timer_);
   loop_.Unwatch(listener_.get());
   for (auto& [fd, client] : clients_) loop_.Unwatch(fd);
   unlink(ControlSocket(options_.run_dir).c_str());
@@ -121,10 +120,15 @@ void Arbiter::Drop(int fd) {
   const Client client = std::move(clients_[fd]);
   clients_.erase(fd);
   if (client.slot.empty()) return StopWhenUnused();
-  // Its processes' connections end in this turn of the loop, if they do.
-  left_.push_back(client.spec);
-  loop_.CancelTimer(left_timer_);
-  left_timer_ = loop_.RunAfter(MonotonicTime(0), [this] { LookAtLeft(); });
+  left_.push_back({client.spec, RealClock().Now()});
+  looks_.reset();
+  looks_ = std::make_unique<Ticker>(options_.look, [this] {
+    const MonotonicTime began = RealClock().Now();
+    loop_.Post([this, began, alive = alive_,
+                inherited = InheritedSlots(options_.run_dir)] {
+      if (*alive) OnLooked(began, inherited);
+    });
+  });
 }
 
 bool Arbiter::InUse(const std::string& slot) {
@@ -134,16 +138,21 @@ bool Arbiter::InUse(const std::string& slot) {
       [&](const auto& s) { return s.slot == slot && !s.processes.empty(); });
 }
 
-void Arbiter::LookAtLeft() {
-  const size_t gone = std::erase_if(
-      left_, [this](const auto& spec) { return !InUse(spec.id()); });
+void Arbiter::OnLooked(MonotonicTime began, const Inherited& inherited) {
+  const size_t gone = std::erase_if(left_, [&](const Left& left) {
+    const std::string slot = left.spec.id();
+    // Where it is uncertain, a later look counts.
+    const MonotonicTime from =
+        left.since +
+        (inherited.uncertain ? options_.look / 2 : MonotonicTime());
+    return began >= from && inherited.slots.count(slot) == 0 && !InUse(slot);
+  });
   if (gone > 0)
     if (absl::Status status = Configure(); !status.ok())
       LogError("arbiter: ", status.message());
-  if (!left_.empty())
-    left_timer_ = loop_.RunAfter(options_.look, [this] { LookAtLeft(); });
-  else
-    StopWhenUnused();
+  if (!left_.empty()) return;
+  looks_.reset();
+  StopWhenUnused();
 }
 
 absl::StatusOr<std::string> Arbiter::Grant(Client& client,
@@ -162,25 +171,20 @@ absl::StatusOr<std::string> Arbiter::Grant(Client& client,
                        "Mi in all; ask for less"));
     uuid = gpu.uuid;
   }
-  std::erase_if(left_,
-                [&](const auto& spec) { return spec.id() == request.slot; });
+  std::erase_if(
+      left_, [&](const Left& left) { return left.spec.id() == request.slot; });
   std::set<std::string> taken;
   for (const auto& [fd, other] : clients_) taken.insert(other.slot);
-  for (const share::SlotSpec& spec : left_) taken.insert(spec.id());
+  for (const Left& left : left_) taken.insert(left.spec.id());
+  if (request.slot.empty()) taken.insert(old_slots_.begin(), old_slots_.end());
   share::SlotSpec spec{.gpu_uuid = uuid,
                        .limit_bytes = request.memory_bytes,
                        .memory = request.memory_bytes
                                      ? config::MemoryMode::kEnforce
                                      : config::MemoryMode::kObserve,
                        .tenant = request.tenant};
-  const auto unfit = [&] {
-    if (taken.count(spec.id()) > 0) return true;
-    if (!request.slot.empty()) return spec.id() != request.slot;
-    // Folders stay: it may be that of a run that has not come back yet.
-    return RealClock().Now() < old_slots_until_ &&
-           access((options_.run_dir + "/" + spec.folder()).c_str(), F_OK) == 0;
-  };
-  while (unfit()) {
+  while (taken.count(spec.id()) > 0 ||
+         (!request.slot.empty() && spec.id() != request.slot)) {
     if (++spec.replica > 4096)
       return absl::ResourceExhaustedError("no free slot");
   }
@@ -198,7 +202,7 @@ absl::Status Arbiter::Configure() {
   share::ShareConfig config;
   for (const auto& [fd, client] : clients_)
     if (!client.slot.empty()) config.slots.push_back(client.spec);
-  config.slots.insert(config.slots.end(), left_.begin(), left_.end());
+  for (const Left& left : left_) config.slots.push_back(left.spec);
   return share_->Configure(config);
 }
 

@@ -13,16 +13,20 @@
 #include <chrono>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "agent/activity_feed.h"
 #include "base/event_loop.h"
+#include "base/ticker.h"
 #include "base/unique_fd.h"
 #include "rm/system.h"
 #include "run/control.h"
 #include "run/gpus.h"
+#include "run/inherited.h"
 #include "share/share.h"
 
 namespace rondo::run {
@@ -33,7 +37,7 @@ class Arbiter {
     std::string run_dir;
     // How long it stays after the last client.
     std::chrono::milliseconds linger{1000};
-    // How often a slot without a run is asked for its processes.
+    // How often a slot without a run is asked who may still come to it.
     std::chrono::milliseconds look{1000};
   };
 
@@ -55,7 +59,8 @@ class Arbiter {
   void OnPacket(int fd);
   void Drop(int fd);
   bool InUse(const std::string& slot);
-  void LookAtLeft();
+  // inherited: what was found by a look that began then.
+  void OnLooked(MonotonicTime began, const Inherited& inherited);
   absl::StatusOr<std::string> Grant(Client& client, const Request& request);
   absl::Status Configure();
   void StopWhenUnused();
@@ -67,13 +72,18 @@ class Arbiter {
   std::unique_ptr<share::Share> share_;
   std::unique_ptr<agent::ActivityFeed> feed_;
   std::map<int, Client> clients_;
-  // Slots whose keeper is gone while processes use them still, as where it was
-  // killed. They keep their limit, and nobody else is charged with them.
-  std::vector<share::SlotSpec> left_;
-  EventLoop::TimerId left_timer_ = 0;
-  // Where another arbiter died: until then its slots are for their runs only,
-  // which come back for them. A new run in one would lock the old one out.
-  MonotonicTime old_slots_until_{};
+  // Slots whose run has ended, which processes that it started use or may come
+  // to, as daemons do. They keep their limit, and nobody else has them.
+  struct Left {
+    share::SlotSpec spec;
+    MonotonicTime since;
+  };
+  std::vector<Left> left_;
+  std::unique_ptr<Ticker>
+      looks_;  // while there are some; off the loop's thread
+  // Of the arbiter that died here: for the runs that come back for them.
+  std::set<std::string> old_slots_;
+  std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
   Gpus gpus_;
   EventLoop::TimerId linger_ = 0;
   bool served_ = true;  // false: the last to ask was refused

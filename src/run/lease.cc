@@ -10,11 +10,13 @@
 #include <cerrno>
 #include <cstring>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "base/file.h"
 #include "base/status.h"
 #include "base/unix_socket.h"
+#include "run/program.h"
 
 namespace rondo::run {
 namespace {
@@ -39,11 +41,17 @@ absl::Status StartArbiter(const std::string& run_dir,
   posix_spawn_file_actions_adddup2(&actions, theirs.get(), 1);
   posix_spawn_file_actions_addopen(&actions, 2, log.c_str(),
                                    O_WRONLY | O_CREAT | O_APPEND, 0600);
+  // It is not of the run in which this one may be, and opens the driver.
+  std::vector<std::string> variables = WithoutSlot(environ);
+  std::vector<char*> environment;
+  for (std::string& variable : variables)
+    environment.push_back(variable.data());
+  environment.push_back(nullptr);
   std::string words[] = {"rondo", "run-arbiter", run_dir};
   char* argv[] = {words[0].data(), words[1].data(), words[2].data(), nullptr};
   pid_t pid = 0;
-  const int error =
-      posix_spawn(&pid, executable.c_str(), &actions, nullptr, argv, environ);
+  const int error = posix_spawn(&pid, executable.c_str(), &actions, nullptr,
+                                argv, environment.data());
   posix_spawn_file_actions_destroy(&actions);
   if (error != 0)
     return absl::InternalError(
@@ -76,8 +84,9 @@ absl::StatusOr<Lease> Lease::Take(const std::string& run_dir,
                                   const std::string& executable,
                                   const Request& request) {
   absl::Status last;
-  // An arbiter may be leaving just now; a few rounds meet or make the next one.
-  for (int round = 0; round < 5; ++round) {
+  // An arbiter may be leaving just now, and holds its lock to the last: some
+  // rounds meet or make the next one, each as long as a process takes to start.
+  for (int round = 0; round < 50; ++round) {
     absl::StatusOr<UniqueFd> fd =
         ConnectUnix(ControlSocket(run_dir), SOCK_SEQPACKET);
     if (!fd.ok()) {
@@ -93,15 +102,6 @@ absl::StatusOr<Lease> Lease::Take(const std::string& run_dir,
   return last.ok() ? absl::UnavailableError(absl::StrCat(
                          "no arbiter listens; see ", run_dir, "/arbiter.log"))
                    : last;
-}
-
-pid_t Lease::arbiter() const {
-  ucred peer{};
-  socklen_t size = sizeof(peer);
-  // Of whoever listened.
-  return getsockopt(fd_.get(), SOL_SOCKET, SO_PEERCRED, &peer, &size) == 0
-             ? peer.pid
-             : 0;
 }
 
 }  // namespace rondo::run

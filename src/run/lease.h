@@ -2,13 +2,10 @@
 //
 // A slot held from the arbiter, as seen by `rondo run`: joins the arbiter of
 // the run folder, or starts it. One thread. The slot is held until the object
-// (and every copy of it that a fork made) goes, or the arbiter dies (the
-// descriptor becomes readable).
+// goes or the arbiter dies (the descriptor becomes readable).
 
 #ifndef RONDO_RUN_LEASE_H_
 #define RONDO_RUN_LEASE_H_
-
-#include <sys/types.h>
 
 #include <string>
 
@@ -28,8 +25,6 @@ class Lease {
 
   const std::string& slot() const { return slot_; }
   int fd() const { return fd_.get(); }
-  // The arbiter's pid; 0 where it is of another pid namespace.
-  pid_t arbiter() const;
 
  private:
   Lease(UniqueFd fd, std::string slot)

@@ -1,15 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "run/program.h"
 
+#include <poll.h>
 #include <signal.h>
 #include <spawn.h>
 #include <sys/signalfd.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <cstring>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
+#include "base/file.h"
+#include "base/unique_fd.h"
+#include "share/shim_library.h"
 
 namespace rondo::run {
 namespace {
@@ -45,11 +54,59 @@ std::vector<char*> Pointers(std::vector<std::string>& words) {
   return pointers;
 }
 
+absl::StatusOr<pid_t> Spawn(const Program& program, const sigset_t& mask) {
+  std::vector<std::string> words = program.words;
+  std::vector<std::string> environment = Environment(program.environment);
+  posix_spawnattr_t attributes;
+  posix_spawnattr_init(&attributes);
+  posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK);
+  posix_spawnattr_setsigmask(&attributes, &mask);
+  pid_t pid = 0;
+  const int error =
+      posix_spawnp(&pid, words[0].c_str(), nullptr, &attributes,
+                   Pointers(words).data(), Pointers(environment).data());
+  posix_spawnattr_destroy(&attributes);
+  if (error == 0) return pid;
+  return absl::NotFoundError(absl::StrCat(words[0], ": ", strerror(error)));
+}
+
+// True when the child has ended; status is its wait status then.
+bool HandleSignals(int signals, pid_t child, int& status) {
+  signalfd_siginfo info;
+  while (read(signals, &info, sizeof(info)) == sizeof(info)) {
+    if (info.ssi_signo == SIGCHLD) continue;
+    // Of the terminal (SI_KERNEL): the child, in our process group, has it too.
+    if (info.ssi_code <= 0) kill(child, static_cast<int>(info.ssi_signo));
+  }
+  return waitpid(child, &status, WNOHANG) == child;
+}
+
 }  // namespace
 
 std::string Preload(const std::string& library, const char* present) {
   if (present == nullptr || *present == '\0') return library;
   return absl::StrCat(library, ":", present);
+}
+
+std::vector<std::string> WithoutSlot(char** environment) {
+  std::vector<std::string> kept;
+  for (char** entry = environment; *entry != nullptr; ++entry) {
+    absl::string_view text = *entry;
+    if (absl::StartsWith(text, "RONDO_SLOTS=") ||
+        absl::StartsWith(text, "RONDO_RUN_DIR="))
+      continue;
+    if (absl::ConsumePrefix(&text, "LD_PRELOAD=")) {
+      std::vector<absl::string_view> libraries =
+          absl::StrSplit(text, absl::ByAnyChar(" :"), absl::SkipEmpty());
+      std::erase_if(libraries, [](absl::string_view library) {
+        return absl::EndsWith(library, absl::StrCat("/", share::kShimName));
+      });
+      kept.push_back("LD_PRELOAD=" + absl::StrJoin(libraries, " "));
+    } else {
+      kept.emplace_back(text);
+    }
+  }
+  return kept;
 }
 
 sigset_t BlockSignals() {
@@ -62,36 +119,23 @@ sigset_t BlockSignals() {
   return before;
 }
 
-UniqueFd SignalDescriptor() {
+absl::StatusOr<int> RunProgram(const Program& program,
+                               const sigset_t& program_mask, int fd,
+                               const std::function<int()>& on_fd) {
   const sigset_t mask = Handled();
-  return UniqueFd(signalfd(-1, &mask, SFD_CLOEXEC | SFD_NONBLOCK));
-}
-
-void PassOn(int signal_descriptor, pid_t to) {
-  signalfd_siginfo info;
-  while (read(signal_descriptor, &info, sizeof(info)) == sizeof(info))
-    // Of the terminal: SI_KERNEL, which is above 0.
-    if (to > 0 && info.ssi_signo != SIGCHLD && info.ssi_code <= 0)
-      kill(to, static_cast<int>(info.ssi_signo));
-}
-
-absl::StatusOr<pid_t> StartProgram(const Program& program,
-                                   const sigset_t& program_mask, pid_t group) {
-  std::vector<std::string> words = program.words;
-  std::vector<std::string> environment = Environment(program.environment);
-  posix_spawnattr_t attributes;
-  posix_spawnattr_init(&attributes);
-  posix_spawnattr_setflags(&attributes,
-                           POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETPGROUP);
-  posix_spawnattr_setsigmask(&attributes, &program_mask);
-  posix_spawnattr_setpgroup(&attributes, group);
-  pid_t pid = 0;
-  const int error =
-      posix_spawnp(&pid, words[0].c_str(), nullptr, &attributes,
-                   Pointers(words).data(), Pointers(environment).data());
-  posix_spawnattr_destroy(&attributes);
-  if (error == 0) return pid;
-  return absl::NotFoundError(absl::StrCat(words[0], ": ", strerror(error)));
+  UniqueFd signals(signalfd(-1, &mask, SFD_CLOEXEC | SFD_NONBLOCK));
+  if (!signals.ok()) return ErrnoStatus("signalfd");
+  const absl::StatusOr<pid_t> child = Spawn(program, program_mask);
+  if (!child.ok()) return child.status();
+  int status = 0;
+  // Once before the first wait: it may have ended already.
+  while (!HandleSignals(signals.get(), *child, status)) {
+    pollfd fds[] = {{.fd = signals.get(), .events = POLLIN, .revents = 0},
+                    {.fd = fd, .events = POLLIN, .revents = 0}};
+    poll(fds, 2, -1);
+    if (fds[1].revents != 0) fd = on_fd();
+  }
+  return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 
 }  // namespace rondo::run

@@ -1,19 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The program that `rondo run` runs: how it is started with librondo.so
-// preloaded, and which signals it is passed. Who waits for it: keeper.h.
+// The program that `rondo run` runs: started with librondo.so preloaded,
+// signals passed on, waited for.
 
 #ifndef RONDO_RUN_PROGRAM_H_
 #define RONDO_RUN_PROGRAM_H_
 
 #include <signal.h>
-#include <sys/types.h>
 
+#include <functional>
 #include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "base/unique_fd.h"
 
 namespace rondo::run {
 
@@ -27,23 +26,24 @@ struct Program {
 // the shim must see calls first.
 std::string Preload(const std::string& library, const char* present);
 
-// Blocks the signals that are passed on, in this thread and those that it
+// An environment without what a run adds to its programs', for a process that
+// is none of them.
+std::vector<std::string> WithoutSlot(char** environment);
+
+// Blocks the signals that RunProgram handles, in this thread and those that it
 // starts later; returns the mask before, for the program. Before any
 // thread: one that a library starts would take such a signal otherwise, and it
 // would be lost.
 sigset_t BlockSignals();
 
-// A signalfd of the blocked signals and SIGCHLD; -1 where there is none.
-UniqueFd SignalDescriptor();
-
-// Reads all that it has, and passes it on to a process (0: to none). Signals of
-// the terminal reach that by themselves.
-void PassOn(int signal_descriptor, pid_t to);
-
-// Starts it, in a process group of this session. program_mask: what
-// BlockSignals returned. NotFound where the program does not exist.
-absl::StatusOr<pid_t> StartProgram(const Program& program,
-                                   const sigset_t& program_mask, pid_t group);
+// Runs it to its end. program_mask: what BlockSignals returned. fd: watched
+// while it runs; on_fd is called when it is readable and returns the descriptor
+// to watch from then on (-1: none). Signals sent to this process go on to the
+// program; those of the terminal reach it by themselves. NotFound where the
+// program does not exist; else its exit code, or 128 + signal.
+absl::StatusOr<int> RunProgram(const Program& program,
+                               const sigset_t& program_mask, int fd,
+                               const std::function<int()>& on_fd);
 
 }  // namespace rondo::run
 

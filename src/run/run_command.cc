@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <cstdlib>
@@ -26,7 +27,6 @@
 #include "rm/system.h"
 #include "run/arbiter.h"
 #include "run/gpus.h"
-#include "run/keeper.h"
 #include "run/lease.h"
 #include "run/program.h"
 #include "run/status.h"
@@ -34,6 +34,8 @@
 
 namespace rondo::run {
 namespace {
+
+constexpr int kNoSuchProgram = 127;  // as shells say it
 
 struct RunOptions {
   // As written: what is wrong with one is told as for annotations of pods.
@@ -129,23 +131,21 @@ absl::StatusOr<int> Run(const RunOptions& options) {
                                   getenv("LD_PRELOAD")),
           "RONDO_SLOTS=" + lease->slot(), "RONDO_RUN_DIR=" + run_dir,
           "CUDA_VISIBLE_DEVICES=" + GpuOfSlot(lease->slot())}};
-  return RunKept(program, program_mask,
-                 {.fd = [&] { return lease ? lease->fd() : -1; },
-                  .renew =
-                      [&] {
-                        // The arbiter died. The program runs on, freed by its
-                        // shim; another arbiter takes it back under the same
-                        // slot.
-                        lease.reset();
-                        auto again = Lease::Take(run_dir, self, request);
-                        if (again.ok())
-                          lease = *std::move(again);
-                        else
-                          LogError("rondo run: no arbiter: ",
-                                   again.status().message());
-                      },
-                  .give_back = [&] { lease.reset(); },
-                  .giver = [&] { return lease ? lease->arbiter() : 0; }});
+  const auto code = RunProgram(program, program_mask, lease->fd(), [&] {
+    // The arbiter died. The program runs on, freed by its shim; another arbiter
+    // takes it back under the same slot.
+    lease.reset();
+    auto again = Lease::Take(run_dir, self, request);
+    if (!again.ok()) {
+      LogError("rondo run: no arbiter: ", again.status().message());
+      return -1;
+    }
+    lease = *std::move(again);
+    return lease->fd();
+  });
+  if (!absl::IsNotFound(code.status())) return code;
+  std::cerr << "rondo run: " << code.status().message() << "\n";
+  return kNoSuchProgram;
 }
 
 absl::StatusOr<int> PrintStatus(const RunOptions& options) {
@@ -250,6 +250,9 @@ int RunArbiterCommand(int argc, char** argv) {
   // this process.
   if (const pid_t pid = fork(); pid != 0) _exit(pid < 0 ? kExitFailure : 0);
   setsid();
+  // What the run of another session left open would stay open: whoever reads
+  // from a pipe of it would wait for this process.
+  syscall(SYS_close_range, STDERR_FILENO + 1, ~0u, 0);
   // rondo run, which started this, holds them back for itself.
   sigset_t none;
   sigemptyset(&none);

@@ -2,16 +2,22 @@
 //
 // `rondo run` by its executable, on a simulated node.
 
+#include <sched.h>
+#include <signal.h>
 #include <sys/wait.h>
 
 #include <cstdio>
 
+#include "absl/strings/ascii.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "base/clock.h"
 #include "base/file.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "run/control.h"
 #include "run/gpus.h"
+#include "run/inherited.h"
 #include "run/program.h"
 #include "run/status.h"
 
@@ -115,7 +121,7 @@ TEST_F(RunTest, StatusWhereNothingRuns) {
 }
 
 TEST_F(RunTest, PassesSignalsOn) {
-  // The program signals its parent, which is the keeper, and gets it back.
+  // The program signals its parent, which is rondo run, and gets it back.
   const std::string program = "while :; do read -t 1 <> <(:) || :; done";
   EXPECT_EQ(Run("-- bash -c 'trap \"exit 5\" TERM; kill -TERM $PPID; " +
                 program + "'")
@@ -129,10 +135,6 @@ TEST_F(RunTest, PassesSignalsOn) {
                                 "echo code $?\n"))
                 .text,
             "code 6\n");
-}
-
-TEST_F(RunTest, TheKeepersEndIsTold) {
-  EXPECT_EQ(Run("-- sh -c 'kill -9 $PPID'").code, 128 + 9);
 }
 
 TEST_F(RunTest, ADaemonThatIsNotOnTheGpuYetKeepsItsSlotAsWell) {
@@ -169,16 +171,36 @@ TEST_F(RunTest, ADaemonThatIsNotOnTheGpuYetKeepsItsSlotAsWell) {
   EXPECT_THAT(outcome.text, HasSubstr("::1\n"));
 }
 
-TEST_F(RunTest, AnArbiterThatAnInnerRunStartedIsNotWaitedFor) {
-  // The arbiter dies while there is a keeper; the next becomes a child of it,
-  // or of the inner one's and then of it. The arbiter ends when both have.
-  const Outcome outcome = Script(absl::StrCat(
-      run_, "-- sh -c 'pid=$(", run_,
-      "--status | grep -o \"arbiterPid.:[0-9]*\" | cut -d: -f2); "
-      "kill -9 $pid; ",
-      run_, "-- true; echo $PPID >keeper'\n",
-      "timeout 10 tail --pid=$(cat keeper) -f /dev/null && echo ended\n"));
-  EXPECT_EQ(outcome.text, "ended\n");
+TEST_F(RunTest, AnArbiterThatAnInnerRunStartedEndsWithTheLastProgram) {
+  // It has the slot of the outer run in its environment.
+  const std::string pid =
+      run_ + "--status | grep -o 'arbiterPid.:[0-9]*' | cut -d: -f2";
+  const Outcome outcome = Script(
+      absl::StrCat("kill -9 $(", pid, ")\n", run_, "-- true\n", pid, "\n"));
+  int arbiter = 0;
+  ASSERT_TRUE(
+      absl::SimpleAtoi(absl::StripAsciiWhitespace(outcome.text), &arbiter))
+      << outcome.text;
+  const MonotonicTime end = RealClock().Now() + std::chrono::seconds(20);
+  while (kill(arbiter, 0) == 0 && RealClock().Now() < end) sched_yield();
+  EXPECT_NE(kill(arbiter, 0), 0);
+}
+
+TEST(InheritedSlotsTest, AreThoseThatTheEnvironmentNamesInTheFolder) {
+  const struct {
+    absl::string_view environment;
+    const char* slot;
+  } kCases[] = {
+      {absl::string_view("A=b\0RONDO_SLOTS=g::1\0RONDO_RUN_DIR=/r\0", 39),
+       "g::1"},
+      {absl::string_view("RONDO_RUN_DIR=/r\0RONDO_SLOTS=g::1", 33), "g::1"},
+      {absl::string_view("RONDO_SLOTS=g::1\0RONDO_RUN_DIR=/r2\0", 36), ""},
+      {absl::string_view("RONDO_SLOTS=g::1\0", 17), ""},
+      {absl::string_view("XRONDO_SLOTS=g::1\0RONDO_RUN_DIR=/r\0", 36), ""},
+      {"", ""},
+  };
+  for (const auto& c : kCases)
+    EXPECT_EQ(SlotIn(c.environment, "/r"), c.slot) << c.environment;
 }
 
 TEST_F(RunTest, ARelativeFolderHoldsWhereverTheProgramGoes) {
@@ -344,6 +366,17 @@ TEST_F(RunTest, TheArbiterAloneAsksNvml) {
                                          "rondo run: no GPU 1: this machine "
                                          "has 1\n"
                                          "code 2\n"));
+}
+
+TEST(WithoutSlot, LeavesWhatARunDidNotAdd) {
+  std::string words[] = {"A=1", "RONDO_SLOTS=g::1",
+                         "LD_PRELOAD=/r/lib/librondo.so /x/liby.so",
+                         "RONDO_RUN_DIR=/r", "RONDO_LOG_LEVEL=debug"};
+  char* environment[] = {words[0].data(), words[1].data(), words[2].data(),
+                         words[3].data(), words[4].data(), nullptr};
+  EXPECT_THAT(WithoutSlot(environment),
+              testing::ElementsAre("A=1", "LD_PRELOAD=/x/liby.so",
+                                   "RONDO_LOG_LEVEL=debug"));
 }
 
 TEST(Preload, PutsTheShimFirst) {
