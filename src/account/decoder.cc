@@ -31,6 +31,7 @@ void Decoder::Count(uint32_t pid, uint64_t from_ns, uint64_t to_ns) {
   Used& used = used_[pid];
   used.busy_ns += ns;
   used.last_ns = std::max(used.last_ns, to_ns);
+  used.longest_ns = std::max(used.longest_ns, to_ns - came_ns_);
 }
 
 void Decoder::Close(uint64_t at_ns) {
@@ -52,7 +53,7 @@ void Decoder::Add(const rm::SwitchRecord& record) {
     Close(ns);
     open_ = true;
     open_pid_ = record.pid;
-    open_ns_ = ns;
+    open_ns_ = came_ns_ = ns;
     if (record.pid != kHidden && record.pid != kDriver &&
         (used_.size() < kMostPids || used_.contains(record.pid)))
       ++used_[record.pid].stays;
@@ -81,7 +82,8 @@ Report Decoder::Take(uint64_t now_ns) {
     const uint64_t idle = (open_ && open_pid_ == pid) || used.last_ns > now_ns
                               ? 0
                               : now_ns - used.last_ns;
-    report.processes.push_back({pid, used.busy_ns, idle, used.stays});
+    report.processes.push_back(
+        {pid, used.busy_ns, idle, used.stays, used.longest_ns});
   }
   used_.clear();
   // What was counted past now belongs to this report; do not count it again.

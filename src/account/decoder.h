@@ -28,6 +28,8 @@ struct Report {
     uint64_t busy_ns = 0;
     uint64_t idle_ns = 0;  // since it was last on the GPU; 0 = on it now
     uint64_t stays = 0;    // times that it came onto the GPU
+    // Its longest time on it in one go, with what lay before the interval.
+    uint64_t longest_ns = 0;
   };
   uint64_t interval_ns = 0;
   // The interval's end by RealClock(). Filled in by SwitchLog, which reads both
@@ -56,6 +58,7 @@ class Decoder {
     uint64_t busy_ns = 0;
     uint64_t last_ns = 0;
     uint64_t stays = 0;
+    uint64_t longest_ns = 0;
   };
 
   void Close(uint64_t at_ns);
@@ -66,6 +69,7 @@ class Decoder {
   bool open_ = false;
   uint32_t open_pid_ = 0;
   uint64_t open_ns_ = 0;  // counted up to here
+  uint64_t came_ns_ = 0;  // when it came
   std::map<uint32_t, Used> used_;
   uint64_t other_ns_ = 0;
   uint64_t odd_ = 0;

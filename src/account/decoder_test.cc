@@ -35,6 +35,7 @@ TEST(Decoder, CountsWhatEachProcessRan) {
   EXPECT_EQ(report.processes[0].busy_ns, 500u);
   EXPECT_EQ(report.processes[0].idle_ns, 300u);
   EXPECT_EQ(report.processes[0].stays, 2u);
+  EXPECT_EQ(report.processes[0].longest_ns, 400u);
   EXPECT_EQ(report.processes[1].busy_ns, 50u);
   EXPECT_EQ(report.other_ns, 0u);
 }
@@ -52,6 +53,7 @@ TEST(Decoder, AStayAcrossReportsIsSplitBetweenThem) {
   report = decoder.Take(3000);
   EXPECT_EQ(report.processes[0].busy_ns, 100u);
   EXPECT_EQ(report.processes[0].idle_ns, 900u);
+  EXPECT_EQ(report.processes[0].longest_ns, 2000u) << "since it came";
   EXPECT_TRUE(decoder.Take(4000).processes.empty());
 }
 

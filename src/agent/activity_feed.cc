@@ -21,10 +21,12 @@ namespace {
 std::vector<share::PidActivity> ToRuns(const account::Report& report) {
   std::vector<share::PidActivity> runs;
   for (const auto& process : report.processes)
-    runs.push_back({.pid = static_cast<int32_t>(process.pid),
-                    .busy_us = static_cast<int64_t>(process.busy_ns / 1000),
-                    .idle_us = static_cast<int64_t>(process.idle_ns / 1000),
-                    .stays = static_cast<int64_t>(process.stays)});
+    runs.push_back(
+        {.pid = static_cast<int32_t>(process.pid),
+         .busy_us = static_cast<int64_t>(process.busy_ns / 1000),
+         .idle_us = static_cast<int64_t>(process.idle_ns / 1000),
+         .stays = static_cast<int64_t>(process.stays),
+         .longest_us = static_cast<int64_t>(process.longest_ns / 1000)});
   if (report.other_ns > 0)
     runs.push_back(
         {.pid = 0, .busy_us = static_cast<int64_t>(report.other_ns / 1000)});

@@ -17,6 +17,8 @@ constexpr int64_t kUsageStaleUs = 5'000'000;
 constexpr int64_t kLeastWindowUs = 250'000;
 constexpr int64_t kLeastRotationUs = 60'000;
 constexpr int64_t kLeastDwellUs = 250'000;
+// Longer than so many slices on the GPU: nobody waited for it.
+constexpr double kWaitedSlices = 1.5;
 // Over its share only where it is above by both; below again under that part of
 // it. In between nothing changes: one held exactly to its share must not flap.
 constexpr double kOverMargin = 0.02;
@@ -174,8 +176,13 @@ void Arbiter::UpdateContention(const Activity& event, int64_t now_us) {
   std::map<TenantId, int64_t> busy;
   for (const Activity::Run& run : event.runs) {
     const auto process = processes_.find(run.process);
-    if (process != processes_.end() && run.busy_us > 0)
-      busy[process->second.tenant] += run.busy_us;
+    if (process == processes_.end() || run.busy_us <= 0) continue;
+    busy[process->second.tenant] += run.busy_us;
+    // Whoever waits gets the GPU at the end of a slice.
+    if (run.longest_us > kWaitedSlices * controls_.slice_us(run.process)) {
+      int64_t& alone_us = tenants_.at(process->second.tenant).pending_alone_us;
+      alone_us = std::max(alone_us, run.longest_us);
+    }
   }
   const int64_t rotation_us =
       static_cast<int64_t>(2 * RotationUs()) + kLeastRotationUs;
@@ -186,8 +193,10 @@ void Arbiter::UpdateContention(const Activity& event, int64_t now_us) {
     if (busy.size() == (own == busy.end() ? 0u : 1u)) continue;  // no other
     const bool waited =
         now_us - event.interval_us - tenant.other_ran_us <= rotation_us;
-    tenant.contended.Add(now_us, waited ? tenant.pending_us : own_us);
-    tenant.pending_us = 0;
+    tenant.contended.Add(
+        now_us, std::max<int64_t>(0, (waited ? tenant.pending_us : own_us) -
+                                         tenant.pending_alone_us));
+    tenant.pending_us = tenant.pending_alone_us = 0;
     tenant.other_ran_us = now_us;
   }
 }

@@ -106,6 +106,26 @@ TEST(ArbiterSim, ALatencyTenantBesideThreeBatchTenants) {
   EXPECT_LE(sim.slices, 4) << "a turn sets no slices";
 }
 
+// An agent that gets no processor for a while, as one with a limit for its
+// container: just where no batch tenant may run, so that the latency tenant's
+// context stays on the GPU with nothing to do. That is not held against it.
+TEST(ArbiterSim, AStallOfTheAgentWithinAChangeOfTurnsCostsNoRequestAnything) {
+  for (const int64_t stall_us : {60'000, 130'000, 250'000, 700'000}) {
+    Sim sim;
+    sim.Add(1, {kLatency, 1}, kRequests);
+    for (TenantId id = 2; id <= 4; ++id) sim.Add(id, {kBatch, 1}, kBusy);
+    sim.Run(2 * kSecond);
+    sim.Measure();
+    for (int i = 0; i < 4; ++i) {
+      while (sim.runnable(2) || sim.runnable(3) || sim.runnable(4))
+        sim.Run(kStepUs);
+      sim.Stall(stall_us);
+      sim.Run(2 * kSecond);
+    }
+    EXPECT_LE(sim.Latency(1, 1 - 1e-9), 4'000) << stall_us;
+  }
+}
+
 TEST(ArbiterSim, TurnsAreWeighted) {
   Sim sim;
   sim.Add(1, {kLatency, 1}, kRequests);
@@ -127,6 +147,20 @@ TEST(ArbiterSim, ALatencyTenantThatNeverPausesLeavesTheOthersTheirShare) {
   EXPECT_GE(sim.Share(2), 0.45);
   EXPECT_GE(sim.Share(1), 0.45);
   EXPECT_TRUE(sim.View(1).over_share);
+}
+
+// The same where the agent sees little of it.
+TEST(ArbiterSim, StallsOfTheAgentLeaveTheOthersTheirShareToo) {
+  Sim sim;
+  sim.Add(1, {kLatency, 1}, kBusy);
+  sim.Add(2, {kBatch, 1}, kBusy);
+  sim.Run(2 * kSecond);
+  sim.Measure();
+  for (int i = 0; i < 20; ++i) {
+    sim.Stall(200'000);
+    sim.Run(500'000);
+  }
+  EXPECT_GE(sim.Share(2), 0.40);
 }
 
 TEST(ArbiterSim, AnIdleContextIsNotOverItsShare) {

@@ -32,10 +32,12 @@ struct ArbiterTenant {
   Stays stays;  // of slices_observed_us_: used_us and count
   bool leaves_early = false;
   // The part of it that others had to wait for: their runs are no further
-  // apart than a rotation. An idle context stays on the GPU as long as nobody
-  // else comes, and the log cannot tell that from work.
+  // apart than a rotation, and it was not on the GPU for longer than its slice.
+  // An idle context stays there as long as nobody else comes, and the log
+  // cannot tell that from work.
   UsageWindow contended;
-  int64_t pending_us = 0;  // since another one ran last
+  int64_t pending_us = 0;        // since another one ran last
+  int64_t pending_alone_us = 0;  // of it, when nobody waited
   int64_t other_ran_us = INT64_MIN / 2;
   int64_t present_since_us = 0;
   bool over = false;

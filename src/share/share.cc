@@ -220,8 +220,8 @@ void ShareImpl::OnActivity(absl::string_view gpu_uuid, Activity::Source source,
     if (process == by_pid.end())
       activity.other_busy_us += run.busy_us;
     else
-      activity.runs.push_back(
-          {process->second, run.busy_us, run.idle_us, run.stays});
+      activity.runs.push_back({process->second, run.busy_us, run.idle_us,
+                               run.stays, run.longest_us});
   }
   gpu->second.share->OnActivity(activity);
 }

@@ -64,8 +64,9 @@ struct ShareOptions {
 struct PidActivity {
   int32_t pid = 0;
   int64_t busy_us = 0;
-  int64_t idle_us = 0;  // since it was last on the GPU; 0 = on it now
-  int64_t stays = 0;    // times that it came onto the GPU
+  int64_t idle_us = 0;     // since it was last on the GPU; 0 = on it now
+  int64_t stays = 0;       // times that it came onto the GPU
+  int64_t longest_us = 0;  // on it in one go, also from before the interval
 };
 
 class Share {

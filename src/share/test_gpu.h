@@ -71,6 +71,8 @@ class Sim {
   void Run(int64_t us) {
     for (int64_t end = now_us_ + us; now_us_ < end; now_us_ += kStepUs) Step();
   }
+  // The arbiter gets no processor: the GPU goes on.
+  void Stall(int64_t us) { stalled_until_us_ = now_us_ + us; }
   // Forgets what was measured so far.
   void Measure() {
     measure_from_us_ = now_us_;
@@ -116,6 +118,7 @@ class Sim {
     int64_t left_us = 0;  // of the one under way
     int64_t arrived_us = 0;
     int64_t busy_us = 0, sample_busy_us = 0, sample_stays = 0, ran_us = -1;
+    int64_t stay_us = 0, sample_longest_us = 0;
     int64_t nvml_busy_us = 0;
     int64_t idle_turn_us = 0;
     std::vector<int64_t> latencies;
@@ -165,11 +168,13 @@ class Sim {
   }
 
   void Step() {
-    Complete();
-    if (now_us_ >= wake_us_) Send(Tick{});
-    if (source_ == Source::kLog && now_us_ >= sampled_us_ + sample_us_)
-      SendSample();
-    if (source_ == Source::kNvml) StepNvml();
+    if (now_us_ >= stalled_until_us_) {
+      Complete();
+      if (now_us_ >= wake_us_) Send(Tick{});
+      if (source_ == Source::kLog && now_us_ >= sampled_us_ + sample_us_)
+        SendSample();
+      if (source_ == Source::kNvml) StepNvml();
+    }
     for (auto& [id, group] : groups_) {
       if (group.load.work_us > 0 && group.left_us == 0 &&
           now_us_ >= group.next_us) {
@@ -203,8 +208,7 @@ class Sim {
       if (last == groups_.end() || !last->second.runnable ||
           last->second.ran_us < 0)
         return;
-      last->second.sample_busy_us += kStepUs;
-      last->second.ran_us = now_us_ + kStepUs;
+      StayOn(&last->second);
       return;
     }
     const auto current_entry = groups_.find(current_);
@@ -218,15 +222,15 @@ class Sim {
       if (next->first != current_) switching_us_ = kSwitchUs;
       current_ = next->first;
       ++next->second.sample_stays;
+      next->second.stay_us = 0;
       slice_left_us_ = next->second.slice_us;
       return;
     }
     Group& current = current_entry->second;
     if (slice_left_us_ <= 0) slice_left_us_ = current.slice_us;
     slice_left_us_ -= kStepUs;
-    current.sample_busy_us += kStepUs;
+    StayOn(&current);
     current.nvml_busy_us += kStepUs;
-    current.ran_us = now_us_ + kStepUs;
     if (tiny > 1 && current.slice_us < kSwitchUs) return;  // no progress
     current.busy_us += kStepUs;
     if (current.load.work_us == 0) return;
@@ -236,6 +240,15 @@ class Sim {
     current.next_us = now_us_ + current.load.think_us;
   }
 
+  // A step on the GPU, as the log sees it.
+  void StayOn(Group* group) {
+    group->sample_busy_us += kStepUs;
+    group->stay_us += kStepUs;
+    group->sample_longest_us =
+        std::max(group->sample_longest_us, group->stay_us);
+    group->ran_us = now_us_ + kStepUs;
+  }
+
   void SendSample() {
     Activity activity;
     activity.interval_us = now_us_ - sampled_us_;
@@ -243,8 +256,9 @@ class Sim {
     for (auto& [id, group] : groups_) {
       if (group.sample_busy_us > 0)
         activity.runs.push_back({id, group.sample_busy_us,
-                                 now_us_ - group.ran_us, group.sample_stays});
-      group.sample_busy_us = group.sample_stays = 0;
+                                 now_us_ - group.ran_us, group.sample_stays,
+                                 group.sample_longest_us});
+      group.sample_busy_us = group.sample_stays = group.sample_longest_us = 0;
     }
     Send(activity);
   }
@@ -281,6 +295,7 @@ class Sim {
   std::map<TenantId, Group> groups_;
   std::deque<Pending> shims_, driver_;
   int64_t now_us_ = 0, wake_us_ = INT64_MAX, sample_us_ = INT64_MAX;
+  int64_t stalled_until_us_ = 0;
   int64_t sampled_us_ = 0, measure_from_us_ = 0, driver_free_us_ = 0;
   TenantId current_ = 1;
   int64_t slice_left_us_ = 0, switching_us_ = 0;
