@@ -13,11 +13,15 @@
 namespace rondo::config {
 namespace {
 
-// The last entry of each resource; duplicates were warned of.
+// The last entry of each resource that the plan's strategy offers; duplicates
+// and entries that match nothing were warned of.
 std::map<std::string, const SharedResource*> ByName(const Plan& plan) {
   std::map<std::string, const SharedResource*> entries;
   for (const SharedResource& resource : plan.sharing.resources) {
-    entries[resource.name] = &resource;
+    if (resource.name == "nvidia.com/gpu" ||
+        plan.flags.mig_strategy == MigStrategy::kMixed) {
+      entries[resource.name] = &resource;
+    }
   }
   return entries;
 }
@@ -60,11 +64,13 @@ void CompareResource(const std::string& resource, const SharedResource* from,
                       after == 1 ? " (not shared)" : " replicas",
                       " of each device"),
          after > before
-             ? absl::StrCat("running pods stay; ", after - before,
-                            " more pods fit on each device")
-             : absl::StrCat(
-                   "running pods stay; a device with more than ", after,
-                   " pods takes no new one until enough of them end")});
+             ? absl::StrCat(
+                   "running pods stay; ", after - before,
+                   after - before == 1 ? " more pod fits" : " more pods fit",
+                   " on each device")
+             : absl::StrCat("running pods stay; a device with more than ",
+                            after, after == 1 ? " pod" : " pods",
+                            " takes no new one until enough of them end")});
   }
   if (Devices(from) != Devices(to)) {
     changes.push_back({absl::StrCat(new_name, ": shared devices ",

@@ -7,6 +7,7 @@
 #include <set>
 #include <utility>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
@@ -61,10 +62,11 @@ void CheckCounts(const ResourceSpec& resource, std::vector<Problem>& problems) {
   if (resource.replicas > 6) {
     Add(problems, Code::kReplicasHigh, resource.replicas_mark,
         absl::StrCat(resource.replicas,
-                     " replicas of one device: throughput "
-                     "falls by 40 % and more above 6"),
-        "4 to 6 for notebooks, 2 to 4 for light inference, at most 2 for "
-        "training");
+                     " replicas of one device: pods that are busy at "
+                     "once get 1/",
+                     resource.replicas, " of its time each"),
+        "usual are 4 to 6 for notebooks, 2 to 4 for light inference, at most 2 "
+        "for training");
   } else if (resource.replicas > 2) {
     Add(problems, Code::kTraining, resource.replicas_mark,
         absl::StrCat("training seldom gains from more than 2 replicas; ",
@@ -155,7 +157,13 @@ void PlanSharing(const ReplicatedSpec& spec, MigStrategy mig, Sharing& sharing,
     CheckPairs(resource, shared, sharing.resources, problems);
     sharing.resources.push_back(std::move(shared));
   }
-  if (mig != MigStrategy::kNone && !sharing.resources.empty()) {
+  // With `mixed`, nvidia.com/gpu is the GPUs that are not in MIG mode.
+  const bool mig_devices =
+      absl::c_any_of(sharing.resources, [mig](const SharedResource& resource) {
+        return mig == MigStrategy::kSingle ||
+               absl::StartsWith(resource.name, "nvidia.com/mig-");
+      });
+  if (mig != MigStrategy::kNone && mig_devices) {
     Add(problems, Code::kMigSharing, spec.mark,
         absl::StrCat("time-slicing together with migStrategy ", ToWord(mig),
                      ": replicas share one MIG device's memory and time"),
@@ -188,6 +196,13 @@ Plan MakePlan(const Spec& spec, const Overrides& overrides,
         "{memory: enforce}`");
   }
   plan.rondo = spec.rondo.options;
+  if (!HasErrors(problems) && plan.rondo.injection != Injection::kNone &&
+      (!spec.time_slicing || spec.time_slicing->resources.empty())) {
+    Add(problems, Code::kRondoNoEffect, spec.rondo.mark,
+        "`rondo` has no effect: nothing is shared, and a pod with a whole GPU "
+        "gets no library and no limit",
+        "share a resource in `sharing.timeSlicing.resources`");
+  }
   CheckListSizes(plan, problems);
   return plan;
 }

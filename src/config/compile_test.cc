@@ -63,7 +63,8 @@ INSTANTIATE_TEST_SUITE_P(
             "`flags`: ignored (`renameByDefault` belongs in "
             "`sharing.timeSlicing`)"},
         Row{"Issue1433ManyReplicas", Share("name: gpu, replicas: 16384"), true,
-            "warning replicas-high 1:59"},
+            "warning replicas-high 1:59 16384 replicas of one device: pods "
+            "that are busy at once get 1/16384 of its time each"},
         Row{"Kubernetes109304ListTooLong", Share("name: gpu, replicas: 70000"),
             false, "(at most 61844 fit)"},
         Row{"Issue353ShareOnlyGpu0",
@@ -90,7 +91,16 @@ INSTANTIATE_TEST_SUITE_P(
         Row{"GpuOperator1310TimeSlicedMig",
             "flags: {migStrategy: mixed}\n" +
                 Share("name: nvidia.com/mig-1g.5gb, replicas: 2"),
-            true, "warning mig-sharing 2:24"}),
+            true, "warning mig-sharing 2:24"},
+        Row{"WholeGpusBesideMig",
+            "flags: {migStrategy: mixed}\n" + Share("name: gpu, replicas: 2"),
+            true, ""},
+        Row{"AllGpusInMigMode",
+            "flags: {migStrategy: single}\n" + Share("name: gpu, replicas: 2"),
+            true, "warning mig-sharing 2:24"},
+        Row{"AnotherVendor", Share("name: amd.com/gpu, replicas: 2"), false,
+            "(only nvidia.com/gpu and nvidia.com/mig-<profile> can be "
+            "shared)"}),
     RowName);
 
 INSTANTIATE_TEST_SUITE_P(
@@ -145,8 +155,10 @@ INSTANTIATE_TEST_SUITE_P(
     testing::Values(
         Row{"Empty", "rondo:\n", true, ""},
         Row{"All",
-            "rondo: {memory: enforce, slotMemory: 16Gi, period: 40ms, turn: "
-            "500ms, injection: file, onAgentLoss: open}",
+            Share("name: gpu, replicas: 2") +
+                "\nrondo: {memory: enforce, slotMemory: 16Gi, period: 40ms, "
+                "turn: "
+                "500ms, injection: file, onAgentLoss: open}",
             true, ""},
         Row{"UnknownKeyIsAnError", "rondo: {memroy: enforce}", false,
             "error rondo-key 1:9 unknown key `memroy` in `rondo` (did you mean "
@@ -166,9 +178,30 @@ INSTANTIATE_TEST_SUITE_P(
             "\"40 ms\" has a space in it"},
         Row{"PeriodRange", "rondo: {period: 1h}", false,
             "is above 10s (write a duration from 1ms to 10s"},
-        Row{"InjectionByCdi", "rondo: {injection: cdi}", true, ""},
-        Row{"StandardTakesTurns", "rondo: {standardTakesTurns: true}", true,
+        Row{"InjectionByCdi",
+            Share("name: gpu, replicas: 2") + "\nrondo: {injection: cdi}", true,
             ""},
+        Row{"StandardTakesTurns",
+            Share("name: gpu, replicas: 2") +
+                "\nrondo: {standardTakesTurns: true}",
+            true, ""},
+        Row{"NothingIsShared", "rondo: {memory: enforce}", true,
+            "warning rondo-no-effect 1:8 `rondo` has no effect: nothing is "
+            "shared"},
+        Row{"OffAndNothingShared", "rondo: {memory: off}", true, ""},
+        Row{"SlotMemoryOnlyObserved",
+            Share("name: gpu, replicas: 2") + "\nrondo: {slotMemory: 16Gi}",
+            true,
+            "warning rondo-no-effect 3:21 `rondo.slotMemory` limits nothing: "
+            "`memory` is observe (add `memory: enforce`)"},
+        Row{"SlotMemoryOfNoAccount",
+            Share("name: gpu, replicas: 2") +
+                "\nrondo: {memory: off, slotMemory: 16Gi}",
+            true, "limits nothing: `memory` is off"},
+        Row{"WeightOfAPod", "rondo: {memory: enforce, weight: 3}", false,
+            "(it is set for each pod, by the annotation `rondo/weight`)"},
+        Row{"ASizeAsMemory", "rondo: {memory: 8Gi}", false,
+            "(a size is `slotMemory`; `memory` is enforce, observe or off)"},
         Row{"StandardTakesTurnsWord", "rondo: {standardTakesTurns: \"yes\"}",
             false, "`rondo.standardTakesTurns` must be true or false"},
         Row{"StandardTakesTurnsNumber", "rondo: {standardTakesTurns: 1}", false,
@@ -178,7 +211,9 @@ INSTANTIATE_TEST_SUITE_P(
         Row{"EnforceWithoutInjection",
             "rondo: {memory: enforce, injection: none}", false,
             "nothing in the pod would keep the limit"},
-        Row{"NotAMap", "rondo: enforce", false, "`rondo` must be a map"}),
+        Row{"NotAMap", "rondo: enforce", false,
+            "`rondo` must be a map (write for example `rondo: {memory: "
+            "enforce}`)"}),
     RowName);
 
 TEST(CompileTest, AllProblemsAreReportedInOrder) {

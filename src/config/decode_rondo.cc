@@ -4,8 +4,10 @@
 
 #include <array>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "base/suggest.h"
 #include "config/amount.h"
 #include "config/duration.h"
@@ -50,10 +52,9 @@ void ReadWord(const Node& node, absl::string_view key,
   const std::string near = NearestWord(given, known);
   std::string hint =
       near.empty() ? "" : absl::StrCat("did you mean ", near, "? ");
-  absl::StrAppend(&hint, "Values: ");
-  for (size_t i = 0; i < known.size(); ++i) {
-    absl::StrAppend(&hint, i ? ", " : "", known[i]);
-  }
+  absl::StrAppend(&hint, "Values: ", absl::StrJoin(known, ", "));
+  if (key == "memory" && !given.empty() && absl::ascii_isdigit(given[0]))
+    hint = "a size is `slotMemory`; `memory` is enforce, observe or off";
   Bad(node,
       given.empty()
           ? absl::StrCat("`rondo.", key, "` must be a word, not ", Have(node))
@@ -177,9 +178,11 @@ void ReadKey(absl::string_view key, const Node& node, RondoSpec& spec,
 void DecodeRondo(const Node& rondo, RondoSpec& spec,
                  std::vector<Problem>& problems) {
   spec.options.present = true;
+  spec.mark = rondo.mark;
   if (rondo.kind == Kind::kNull) return;
   if (rondo.kind != Kind::kMap) {
-    Bad(rondo, "`rondo` must be a map", "see docs/config.md", problems);
+    Bad(rondo, "`rondo` must be a map",
+        "write for example `rondo: {memory: enforce}`", problems);
     return;
   }
   ForEachKey(rondo, *FindSection("rondo"), problems,
@@ -199,6 +202,16 @@ void DecodeRondo(const Node& rondo, RondoSpec& spec,
         "the "
         "pod would keep the limit",
         "use injection env, file or cdi, or memory observe"));
+  }
+  if (spec.options.slot_memory_bytes &&
+      spec.options.memory != MemoryMode::kEnforce) {
+    problems.push_back(MakeProblem(
+        Code::kRondoNoEffect, spec.options.slot_memory_line,
+        spec.options.slot_memory_column,
+        absl::StrCat(
+            "`rondo.slotMemory` limits nothing: `memory` is ",
+            spec.options.memory == MemoryMode::kOff ? "off" : "observe"),
+        "add `memory: enforce`"));
   }
 }
 

@@ -46,6 +46,8 @@ void ReadResourceName(const Node& node, absl::string_view what,
     hint = absl::StrCat("give `", what, "` a value or remove it");
   } else if (absl::StrContains(text, '+')) {
     hint = "the plugin writes '.' for the '+' of a MIG profile";
+  } else if (absl::StrContains(text, '/')) {
+    hint = "only nvidia.com/gpu and nvidia.com/mig-<profile> can be shared";
   }
   Error(problems, Code::kResourceName, node.mark, std::move(error),
         std::move(hint));

@@ -53,6 +53,7 @@ enum class Severity { kInfo, kWarning, kError };
   X(kReplicasHigh, "replicas-high", kWarning)           \
   X(kMigSharing, "mig-sharing", kWarning)               \
   X(kSlotMemoryLow, "slot-memory-low", kWarning)        \
+  X(kRondoNoEffect, "rondo-no-effect", kWarning)        \
   X(kChoice, "choice", kError)                          \
   X(kOperator, "operator", kWarning)                    \
   X(kNvidiaDrops, "nvidia-drops", kInfo)                \

@@ -51,6 +51,7 @@ struct ReplicatedSpec {
 struct RondoSpec {
   RondoOptions options;
   std::optional<Injection> injection;
+  yaml::Mark mark;
   yaml::Mark memory_mark;
   yaml::Mark injection_mark;
 };

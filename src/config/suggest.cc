@@ -104,6 +104,13 @@ Problem UnknownKey(const Section& section, const yaml::Entry& entry) {
                    "a Kubernetes manifest? The config is the text under a key "
                    "of its `data`");
   }
+  if (strict &&
+      (entry.key == "weight" || entry.key == "class" || entry.key == "limit")) {
+    return problem(Code::kRondoKey,
+                   absl::StrCat("it is set for each pod, by the annotation "
+                                "`rondo/",
+                                entry.key, "`"));
+  }
   for (const char* key : section.keys) {
     if (absl::EqualsIgnoreCase(key, entry.key)) {
       return problem(Code::kUnknownKey,

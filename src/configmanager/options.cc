@@ -71,7 +71,7 @@ ParsedOptions ParseOptions(int argc, char** argv,
       "Links the config that the node's label names, and signals the process "
       "that reads it: what NVIDIA's config-manager does beside the device "
       "plugin and GPU Feature Discovery.",
-      "config-manager");
+      "rondo config-manager");
   auto add = [&](const char* flag, const char* variable, std::string& value,
                  const char* help) {
     return agent::AddOption(app, getenv, {flag, variable, help}, value);

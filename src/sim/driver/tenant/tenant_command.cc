@@ -26,7 +26,7 @@ namespace rondo::sim::tenant {
 namespace {
 
 constexpr char kUsage[] =
-    R"(rondo-tenant [options]: use a GPU in a known way, print what came of it as JSON
+    R"(rondo sim-tenant (or rondo-tenant) [options]: use a GPU in a known way, print what came of it as JSON
   --kernel-us N   length of a kernel alone on the GPU (100)
   --kernels N     kernels of one request (20)
   --think-us N    pause after each request; 0 = the next one is always queued (0)
@@ -38,7 +38,7 @@ constexpr char kUsage[] =
   --chunk MIB     size of a chunk (2)
   --more MIB      memory to take when it begins, after --memory (0)
   --device N      ordinal of the GPU (0)
-  --turns N       loop turns a microsecond; 0 = measure on an idle GPU (0)
+  --turns N       loop turns a microsecond, 1000 on a simulated GPU; 0 = measure, which needs an idle GPU (0)
   --progress N    print "progress NS REQUESTS" that often, in seconds: its clock, all requests so far (0 = never)
   --wait          print "ready" when set up, begin at end of line on stdin
 )";
