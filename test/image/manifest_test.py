@@ -42,7 +42,7 @@ class ManifestTest(unittest.TestCase):
 
     def test_the_agent_has_the_rights_that_it_uses_and_no_other(self):
         self.assertEqual([{"apiGroups": [""], "resources": ["nodes"], "verbs": ["get", "watch"]},
-                          {"apiGroups": [""], "resources": ["pods"], "verbs": ["get", "list", "watch"]},
+                          {"apiGroups": [""], "resources": ["pods"], "verbs": ["list", "watch"]},
                           {"apiGroups": [""], "resources": ["events"], "verbs": ["create"]}],
                          self.objects["ClusterRole"]["rules"])
         binding = self.objects["ClusterRoleBinding"]
