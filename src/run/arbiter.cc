@@ -23,13 +23,13 @@
 namespace rondo::run {
 namespace {
 
-absl::StatusOr<UniqueFd> Lock(const std::string& run_dir) {
-  const std::string path = run_dir + "/arbiter.lock";
+absl::StatusOr<UniqueFd> Lock(const Arbiter::Options& options) {
+  const std::string path = options.home + "/arbiter.lock";
   UniqueFd fd(open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
   if (!fd.ok()) return ErrnoStatus(absl::StrCat("open ", path));
   if (flock(fd.get(), LOCK_EX | LOCK_NB) != 0)
     return absl::AlreadyExistsError(
-        absl::StrCat("another arbiter serves ", run_dir));
+        absl::StrCat("another arbiter serves ", options.run_dir));
   return fd;
 }
 
@@ -38,16 +38,16 @@ absl::StatusOr<UniqueFd> Lock(const std::string& run_dir) {
 absl::StatusOr<std::unique_ptr<Arbiter>> Arbiter::Create(EventLoop& loop,
                                                          rm::System& system,
                                                          Options options) {
-  RONDO_ASSIGN_OR_RETURN(UniqueFd lock, Lock(options.run_dir));
+  RONDO_ASSIGN_OR_RETURN(UniqueFd lock, Lock(options));
   RONDO_ASSIGN_OR_RETURN(auto share,
                          share::Share::Create(loop, RealClock(), system,
-                                              {.run_dir = options.run_dir}));
+                                              {.run_dir = options.home}));
   // One that ends as it should takes its socket along.
-  const bool heir = access(ControlSocket(options.run_dir).c_str(), F_OK) == 0;
+  const bool heir = access(ControlSocket(options.home).c_str(), F_OK) == 0;
   RONDO_ASSIGN_OR_RETURN(
       UniqueFd listener,
       // What is there is of a dead one: the lock is ours.
-      ListenUnix(ControlSocket(options.run_dir), SOCK_SEQPACKET, 0600));
+      ListenUnix(ControlSocket(options.home), SOCK_SEQPACKET, 0600));
   std::unique_ptr<Arbiter> arbiter(
       new Arbiter(loop, std::move(options), std::move(lock),
                   std::move(listener), std::move(share)));
@@ -79,7 +79,7 @@ Arbiter::~Arbiter() {
   loop_.CancelTimer(linger_);
   loop_.Unwatch(listener_.get());
   for (auto& [fd, client] : clients_) loop_.Unwatch(fd);
-  unlink(ControlSocket(options_.run_dir).c_str());
+  unlink(ControlSocket(options_.home).c_str());
 }
 
 void Arbiter::OnConnection() {

@@ -34,7 +34,9 @@ namespace rondo::run {
 class Arbiter {
  public:
   struct Options {
-    std::string run_dir;
+    std::string run_dir;  // as environments of its programs name it
+    // The same folder, as it makes and removes files there by.
+    std::string home;
     // How long it stays after the last client.
     std::chrono::milliseconds linger{1000};
     // How often a slot without a run is asked who may still come to it.

@@ -5,6 +5,7 @@
 #include <signal.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #include <cstdlib>
@@ -37,6 +38,12 @@ namespace {
 
 constexpr int kNoSuchProgram = 127;  // as shells say it
 
+// What stands behind it in the longest path of a slot's socket (unix(7)).
+constexpr char kLongestSocket[] =
+    "/GPU-00000000-0000-0000-0000-000000000000-4096/agent.sock";
+constexpr size_t kLongestRunDir =
+    sizeof(sockaddr_un::sun_path) - sizeof(kLongestSocket);
+
 struct RunOptions {
   // As written: what is wrong with one is told as for annotations of pods.
   std::string memory, cls = "standard", weight = "1", limit = "1", gpu = "0";
@@ -64,16 +71,28 @@ absl::StatusOr<std::string> RunDir(const std::string& given) {
   if (!S_ISDIR(st.st_mode) || st.st_uid != getuid())
     return absl::PermissionDeniedError(
         absl::StrCat(dir, " is not a folder of yours; give another --run-dir"));
+  if ((st.st_mode & S_IWOTH) != 0)
+    return absl::PermissionDeniedError(
+        absl::StrCat(dir,
+                     " is a folder that everybody may write to; give another "
+                     "--run-dir"));
   // The program may go to another folder and start others from there.
   const std::unique_ptr<char, decltype(&free)> absolute(
       realpath(dir.c_str(), nullptr), free);
   if (absolute == nullptr) return ErrnoStatus(dir);
   dir = absolute.get();
-  if (dir.find_first_of(" :") != std::string::npos)
+  // A dollar may begin $LIB or $ORIGIN, which the loader puts something else
+  // for.
+  if (dir.find_first_of(" :$") != std::string::npos)
     return absl::InvalidArgumentError(
         absl::StrCat("\"", dir,
-                     "\" has a space or a colon, which LD_PRELOAD cannot name; "
-                     "give another --run-dir"));
+                     "\" has a space, a colon or a dollar sign, which "
+                     "LD_PRELOAD cannot name; give another --run-dir"));
+  if (dir.size() > kLongestRunDir)
+    return absl::InvalidArgumentError(
+        absl::StrCat(dir, " is longer than ", kLongestRunDir,
+                     " bytes, too long for the sockets in it; give another "
+                     "--run-dir"));
   return dir;
 }
 
@@ -260,7 +279,15 @@ int RunArbiterCommand(int argc, char** argv) {
   if (const char* name = getenv("RONDO_LOG_LEVEL"))
     SetLogLevel(ParseLogLevel(name).value_or(LogLevel::kInfo));
   EventLoop loop;
-  auto arbiter = Arbiter::Create(loop, rm::RealSystem(), {.run_dir = argv[1]});
+  // The folder may be removed, as that of a user who logs out is, and another
+  // take its name, with an arbiter and sockets of its own. (And it would keep
+  // the first run's folder in use.)
+  if (chdir(argv[1]) != 0) {
+    LogError(ErrnoStatus(absl::StrCat("arbiter: cd ", argv[1])).message());
+    return kExitFailure;
+  }
+  auto arbiter = Arbiter::Create(loop, rm::RealSystem(),
+                                 {.run_dir = argv[1], .home = "."});
   // Standard output is the starter's pipe: closing it says that the socket is
   // there (or that another's is).
   close(STDOUT_FILENO);

@@ -186,6 +186,27 @@ TEST_F(RunTest, AnArbiterThatAnInnerRunStartedEndsWithTheLastProgram) {
   EXPECT_NE(kill(arbiter, 0), 0);
 }
 
+TEST_F(RunTest, AnArbiterWhoseFolderWasRemovedLeavesTheNextOneAlone) {
+  // As that of a user who logs out is. The first arbiter ends in the time of
+  // the second, whose program waits for it.
+  ASSERT_TRUE(
+      WriteFileAtomically(
+          dir_.path() + "/script",
+          absl::StrCat("cd ", dir_.path(), "; mkfifo up go; exec 6<>up 7<>go\n",
+                       run_,
+                       "--gpu 1 -- sh -c 'echo >&6; read x <&7' &\n"
+                       "read x <&6; first=$(",
+                       run_, "--status | grep -o 'arbiterPid.:[0-9]*' | cut ",
+                       "-d: -f2); rm -r run\n", run_,
+                       "-- sh -c 'echo >&7; tail -s 0.1 --pid=$0 -f /dev/null; "
+                       "test -S run/arbiter.sock && echo it listens' $first\n"))
+          .ok());
+  EXPECT_EQ(Shell(absl::StrCat(RONDO, " sim --profile 2xH200 -- bash ",
+                               dir_.path(), "/script"))
+                .text,
+            "it listens\n");
+}
+
 TEST(InheritedSlotsTest, AreThoseThatTheEnvironmentNamesInTheFolder) {
   const struct {
     absl::string_view environment;
@@ -326,11 +347,23 @@ TEST_F(RunTest, SaysWhatIsWrong) {
     EXPECT_EQ(outcome.code, 2) << row.options;
     EXPECT_THAT(outcome.text, HasSubstr(row.text));
   }
-  // The program would run without its limit.
-  const Outcome unloadable = Shell(absl::StrCat(
-      RONDO, " run --run-dir '", dir_.path(), "/a b' -- echo it ran"));
-  EXPECT_EQ(unloadable.code, 2);
-  EXPECT_THAT(unloadable.text, HasSubstr("has a space or a colon"));
+  // In these the program would run without its limit.
+  const std::string long_name(100, 'x');
+  for (const auto& [folder, text] :
+       {std::pair<std::string, std::string>{"a b", "has a space, a colon"},
+        {"a$LIB", "has a space, a colon"},
+        {long_name, "is longer than 50 bytes"}}) {
+    const Outcome outcome =
+        Shell(absl::StrCat(RONDO, " run --run-dir '", dir_.path(), "/", folder,
+                           "' -- echo it ran"));
+    EXPECT_EQ(outcome.code, 2) << folder;
+    EXPECT_THAT(outcome.text, HasSubstr(text));
+  }
+  const Outcome everybodys =
+      Shell(absl::StrCat("mkdir -m 1777 ", dir_.path(), "/tmp; ", RONDO,
+                         " run --run-dir ", dir_.path(), "/tmp -- true"));
+  EXPECT_EQ(everybodys.code, 1);
+  EXPECT_THAT(everybodys.text, HasSubstr("that everybody may write to"));
   // A folder without an arbiter that has found one.
   const Outcome no_driver =
       Shell(absl::StrCat("env -u LD_LIBRARY_PATH ", RONDO, " run --run-dir ",
