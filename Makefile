@@ -1,5 +1,6 @@
 # Two commands on a fresh machine: `make demo` and `make test`. Everything else is for people who work on Rondo.
-.PHONY: demo test check build image cluster-tenant test-cluster cluster bench benchmarks sanitizers clean deps
+.PHONY: demo test check build image cluster-tenant test-cluster cluster bench sanitizers clean deps
+.DEFAULT_GOAL := build
 
 # Debian 12's tools; a fresh machine may lack even cmake, so every target installs first (a no-op when all is there).
 deps:

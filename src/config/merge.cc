@@ -189,8 +189,8 @@ class Merger {
   void Report(std::string message, std::string hint = "",
               Code code = Code::kFlagValue) {
     if (source_.variable != nullptr) {
-      hint = absl::StrCat(hint, hint.empty() ? "" : "; ", "set by ",
-                          source_.variable, " in the environment");
+      hint = absl::StrCat(source_.variable, " in the environment sets it",
+                          hint.empty() ? "" : "; ", hint);
     }
     problems_.push_back(MakeProblem(code, source_.mark.line,
                                     source_.mark.column, std::move(message),

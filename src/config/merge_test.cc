@@ -105,6 +105,15 @@ TEST(MergeTest, ListsSplitOutsideTheFileOnly) {
       "envvar,cdi-cri");
 }
 
+TEST(MergeTest, AMistakeOfTheEnvironmentNamesItsVariable) {
+  const CompileResult result =
+      Merge("", {{"DEVICE_LIST_STRATEGY", "cdi-crii"}});
+  ASSERT_EQ(result.problems.size(), 1u);
+  EXPECT_EQ(result.problems[0].hint,
+            "DEVICE_LIST_STRATEGY in the environment sets it; did you mean "
+            "cdi-cri?");
+}
+
 TEST(MergeTest, AListWithoutAStrategyIsWarnedOf) {
   const CompileResult result =
       Merge("flags: {plugin: {deviceListStrategy: []}}", {});
