@@ -44,7 +44,8 @@ Decision Arbiter::Step(int64_t now_us, const Event& event) {
     UpdateShare(now_us, id, tenant);
   }
   Plan(now_us, &decision);
-  const int64_t wake_us = controls_.Reconcile(now_us, &decision.actions);
+  const int64_t wake_us =
+      controls_.Reconcile(now_us, not_after_us_, &decision.actions);
   decision.wake_us = std::min(decision.wake_us, wake_us);
   return decision;
 }
@@ -109,7 +110,16 @@ void Arbiter::On(int64_t now_us, const SliceApplied& event) {
 }
 
 void Arbiter::On(int64_t now_us, const Switched& event) {
-  controls_.OnSwitched(now_us, event.op, event.process, event.ok);
+  if (!event.late)
+    return controls_.OnSwitched(now_us, event.op, event.process, event.ok);
+  controls_.OnLate(event.op, event.process);
+  const auto process = processes_.find(event.process);
+  if (process == processes_.end() || !turn_before_ ||
+      process->second.tenant != turn_before_->holder)
+    return;
+  // The gap is over: the turn goes on, and waits for the next one.
+  turn_ = *turn_before_;
+  turn_before_.reset();
 }
 
 void Arbiter::On(int64_t now_us, const Activity& event) {
@@ -157,19 +167,19 @@ void Arbiter::UpdateHolderIdle(const Activity& event, int64_t now_us) {
   for (const Activity::Run& run : event.runs) {
     const auto process = processes_.find(run.process);
     if (process == processes_.end()) continue;
-    (process->second.tenant == holder_ ? own : others) += run.busy_us;
+    (process->second.tenant == turn_.holder ? own : others) += run.busy_us;
   }
   if (own > 0) {
-    holder_ran_ = true;
-    holder_unused_us_ = 0;
-    holder_absent_us_ = 0;
+    turn_.ran = true;
+    turn_.unused_us = 0;
+    turn_.absent_us = 0;
     return;
   }
   // Time before it was resumed is not time that it could have had.
   const int64_t since_us = now_us - event.age_us - event.interval_us;
-  if (!Confirmed(holder_, Controls::Run::kRunning, since_us)) return;
-  holder_unused_us_ += std::max<int64_t>(0, event.interval_us - others);
-  holder_absent_us_ += event.interval_us;
+  if (!Confirmed(turn_.holder, Controls::Run::kRunning, since_us)) return;
+  turn_.unused_us += std::max<int64_t>(0, event.interval_us - others);
+  turn_.absent_us += event.interval_us;
 }
 
 void Arbiter::UpdateContention(const Activity& event, int64_t now_us) {
@@ -322,7 +332,7 @@ TenantView Arbiter::View(TenantId id, int64_t now_us) {
   view.present = tenant.groups > 0;
   view.suspended =
       view.present && Confirmed(id, Controls::Run::kSuspended, INT64_MAX - 1);
-  view.turn = has_holder_ && holder_ == id;
+  view.turn = has_holder_ && turn_.holder == id;
   view.over_share = tenant.over;
   view.throttled = tenant.throttled;
   view.suspensions = tenant.suspensions;

@@ -18,6 +18,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <vector>
 
 #include "share/arbiter_options.h"
@@ -76,7 +77,7 @@ class Arbiter {
   // The plan (plan.cc; without latency tenants plan_standard.cc).
   bool TakesTurns(const Tenant& tenant) const;
   bool Contends(const Tenant& tenant) const;
-  bool Holds(TenantId id) const { return has_holder_ && id == holder_; }
+  bool Holds(TenantId id) const { return has_holder_ && id == turn_.holder; }
   bool Served(const Tenant& tenant) const;
   void Plan(int64_t now_us, Decision* decision);
   void PlanStandard(int64_t now_us);
@@ -109,11 +110,10 @@ class Arbiter {
   int64_t no_factor_until_us_ = INT64_MIN / 2;  // a shorter slice did not help
   bool turns_ = false;  // a latency tenant is being served
   bool has_holder_ = false;
-  TenantId holder_ = 0;
-  int64_t turn_end_us_ = 0;
-  bool holder_ran_ = false;       // within this turn
-  int64_t holder_unused_us_ = 0;  // GPU time that it could have had since
-  int64_t holder_absent_us_ = 0;  // time since it ran, whoever ran
+  Turn turn_;
+  // What a change within a gap has replaced, as long as that may come too late.
+  std::optional<Turn> turn_before_;
+  int64_t not_after_us_ = INT64_MAX;  // of this step's suspensions
 };
 
 }  // namespace rondo::share

@@ -147,7 +147,7 @@ class Driver {
 
   void DriverStep() {
     const bool done = !Chance(refuse_);
-    world_.DriverStep(done, !Chance(refuse_), Chance(loss_));
+    world_.DriverStep(done, !Chance(refuse_), Chance(loss_), Chance(0.5));
   }
 
   void Answer() {

@@ -126,6 +126,24 @@ TEST(ArbiterSim, AStallOfTheAgentWithinAChangeOfTurnsCostsNoRequestAnything) {
   }
 }
 
+// The host holds a call up until the gap is over: turns change in a later one.
+TEST(ArbiterSim, ACallThatComesTooLateForItsGapIsNotMade) {
+  Sim sim;
+  sim.Add(1, {kLatency, 1}, kRequests);
+  for (TenantId id = 2; id <= 4; ++id) sim.Add(id, {kBatch, 1}, kBusy);
+  sim.Run(2 * kSecond);
+  sim.Measure();
+  sim.switches = sim.hits = 0;
+  sim.held_up_every = 3;
+  sim.Run(12 * kSecond);
+  EXPECT_GT(sim.lates, 5);
+  EXPECT_EQ(sim.hits, 0);
+  EXPECT_GE(sim.Sum(), 0.95);
+  for (TenantId id = 2; id <= 4; ++id)
+    EXPECT_NEAR(sim.Share(id), 0.28, 0.03) << id;
+  EXPECT_LE(sim.switches, 2 * 24 + 4) << "two a turn";
+}
+
 TEST(ArbiterSim, TurnsAreWeighted) {
   Sim sim;
   sim.Add(1, {kLatency, 1}, kRequests);

@@ -24,6 +24,13 @@ struct Stretch {
   int64_t from_us = 0;
   int64_t until_us = INT64_MAX;  // it has not ended
 };
+struct Turn {
+  TenantId holder = 0;
+  int64_t end_us = 0;
+  bool ran = false;       // the holder, within it
+  int64_t unused_us = 0;  // GPU time that it could have had since
+  int64_t absent_us = 0;  // time since it ran, whoever ran
+};
 struct ArbiterTenant {
   TenantSpec spec;
   int groups = 0;  // of all its processes; 0 = not present

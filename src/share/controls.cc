@@ -108,6 +108,15 @@ void Controls::OnSwitched(int64_t now_us, uint64_t op, ProcessId process,
   p.op_retry_us = 0;
 }
 
+void Controls::OnLate(uint64_t op, ProcessId process) {
+  const auto found = processes_.find(process);
+  if (found == processes_.end() || found->second.op != op || op == 0) return;
+  Process& p = found->second;
+  p.op = 0;
+  p.run = p.run_before;
+  p.run_since_us = p.run_before_since_us;
+}
+
 bool Controls::OnRan(int64_t at_us, ProcessId process) {
   const auto found = processes_.find(process);
   if (found == processes_.end()) return false;
@@ -237,7 +246,7 @@ bool Controls::SwitchDue(int64_t now_us, Process& p, bool suspend,
 }
 
 void Controls::EmitSwitch(int64_t now_us, bool suspend,
-                          std::vector<ProcessId> ids,
+                          std::vector<ProcessId> ids, int64_t not_after_us,
                           std::vector<Action>* actions) {
   if (ids.empty()) return;
   ++last_op_;
@@ -247,16 +256,19 @@ void Controls::EmitSwitch(int64_t now_us, bool suspend,
     p.op_retry_us = retry ? std::clamp(p.op_retry_us * 2, options_.retry_us / 8,
                                        options_.max_retry_us)
                           : 0;
+    p.run_before = p.op == 0 ? p.run : Run::kUnknown;
+    p.run_before_since_us = p.op == 0 ? p.run_since_us : INT64_MAX;
     p.op = last_op_;
     p.op_suspend = suspend;
     p.op_sent_us = now_us;
     p.run = Run::kUnknown;
     p.run_since_us = INT64_MAX;
   }
-  actions->push_back(Switch{last_op_, suspend, std::move(ids)});
+  actions->push_back(Switch{last_op_, suspend, std::move(ids), not_after_us});
 }
 
-int64_t Controls::Reconcile(int64_t now_us, std::vector<Action>* actions) {
+int64_t Controls::Reconcile(int64_t now_us, int64_t not_after_us,
+                            std::vector<Action>* actions) {
   int64_t wake_us = INT64_MAX;
   int tiny_groups = 0;
   for (const auto& [id, p] : processes_)
@@ -274,7 +286,7 @@ int64_t Controls::Reconcile(int64_t now_us, std::vector<Action>* actions) {
   std::vector<ProcessId> off;
   for (auto& [id, p] : processes_)
     if (SwitchDue(now_us, p, /*suspend=*/true, &wake_us)) off.push_back(id);
-  EmitSwitch(now_us, /*suspend=*/true, std::move(off), actions);
+  EmitSwitch(now_us, /*suspend=*/true, std::move(off), not_after_us, actions);
   // 3. What lowers to tiny, one judged after the other.
   for (auto& [id, p] : processes_) {
     if (!SliceDue(now_us, emergency, p, &slice_us, &wake_us)) continue;
@@ -287,7 +299,7 @@ int64_t Controls::Reconcile(int64_t now_us, std::vector<Action>* actions) {
     on.push_back(id);
     p.run = Run::kUnknown;
   }
-  EmitSwitch(now_us, /*suspend=*/false, std::move(on), actions);
+  EmitSwitch(now_us, /*suspend=*/false, std::move(on), INT64_MAX, actions);
   return wake_us;
 }
 

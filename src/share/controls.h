@@ -22,30 +22,12 @@
 
 #include <cstdint>
 #include <map>
-#include <variant>
 #include <vector>
 
-#include "share/ledger.h"
+#include "share/action.h"
 #include "wire/messages.h"
 
 namespace rondo::share {
-
-// Ask the process's shim for this slice on all its compute groups. Answered by
-// a SliceApplied event with the same seq.
-struct SetSlice {
-  ProcessId process = 0;
-  uint32_t slice_us = 0;
-  uint32_t seq = 0;
-};
-// One call to the driver for all of the processes. Calls are carried out in
-// the order of emission, one at a time; each process is answered for by a
-// Switched event with the same op.
-struct Switch {
-  uint64_t op = 0;
-  bool suspend = false;
-  std::vector<ProcessId> processes;
-};
-using Action = std::variant<SetSlice, Switch>;
 
 struct ControlOptions {
   // What libcuda sets on a compute group: in force until we say otherwise.
@@ -83,6 +65,8 @@ class Controls {
   // unasked. ok false: not (all of) what was asked for is in force.
   void OnApplied(ProcessId process, uint32_t seq, uint32_t slice_us, bool ok);
   void OnSwitched(int64_t now_us, uint64_t op, ProcessId process, bool ok);
+  // It came too late, and nothing was done.
+  void OnLate(uint64_t op, ProcessId process);
   // It was on the GPU at that time. After a confirmed suspension that means
   // that somebody else resumed it: true then, once an escape.
   bool OnRan(int64_t at_us, ProcessId process);
@@ -90,9 +74,10 @@ class Controls {
   // Takes effect in the next Reconcile. slice_us 0: leave as it is.
   void Want(ProcessId process, bool runnable, uint32_t slice_us);
 
-  // Emits what may be done now. Returns when to call again although nothing
-  // happened (INT64_MAX: never).
-  int64_t Reconcile(int64_t now_us, std::vector<Action>* actions);
+  // Emits what may be done now; suspensions are good until not_after_us.
+  // Returns when to call again although nothing happened (INT64_MAX: never).
+  int64_t Reconcile(int64_t now_us, int64_t not_after_us,
+                    std::vector<Action>* actions);
 
   Run run(ProcessId process) const;
   // Since when a run state has been confirmed; INT64_MAX if it is unknown.
@@ -122,6 +107,8 @@ class Controls {
     int64_t run_since_us = kNever;
     uint64_t op = 0;  // unanswered; 0 = none
     bool op_suspend = false;
+    Run run_before = Run::kRunning;  // what it is still, if that comes too late
+    int64_t run_before_since_us = kNever;
     int64_t op_sent_us = kNever;
     int64_t op_retry_us = 0;
     int switch_failures = 0;
@@ -142,7 +129,7 @@ class Controls {
   void EmitSlice(int64_t now_us, ProcessId id, Process& p, uint32_t slice_us,
                  std::vector<Action>* actions);
   void EmitSwitch(int64_t now_us, bool suspend, std::vector<ProcessId> ids,
-                  std::vector<Action>* actions);
+                  int64_t not_after_us, std::vector<Action>* actions);
 
   const ControlOptions options_;
   std::map<ProcessId, Process> processes_;

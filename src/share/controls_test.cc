@@ -18,7 +18,7 @@ class ControlsTest : public testing::Test {
   }
   std::vector<Action> At(int64_t now_us) {
     std::vector<Action> actions;
-    controls_.Reconcile(now_us, &actions);
+    controls_.Reconcile(now_us, INT64_MAX, &actions);
     return actions;
   }
 
@@ -38,6 +38,29 @@ TEST_F(ControlsTest, AnEscapeIsSeenLongAfterTheSuspensionAndNotJustAfter) {
   EXPECT_TRUE(controls_.OnRan(1'050'000, kProcess));
   EXPECT_EQ(controls_.run(kProcess), Controls::Run::kUnknown);
   EXPECT_EQ(At(2'000'000).size(), 1u) << "suspended again";
+}
+
+TEST_F(ControlsTest, ACallThatCameTooLateLeavesAllAsItWas) {
+  controls_.Want(kProcess, /*runnable=*/false, 0);
+  const std::vector<Action> actions = At(1'000'000);
+  ASSERT_EQ(actions.size(), 1u);
+  EXPECT_EQ(controls_.run(kProcess), Controls::Run::kUnknown);
+  controls_.OnLate(std::get<Switch>(actions[0]).op, kProcess);
+  EXPECT_EQ(controls_.run(kProcess), Controls::Run::kRunning);
+  EXPECT_LT(controls_.run_since_us(kProcess), 0) << "all the time";
+  controls_.Want(kProcess, /*runnable=*/true, 0);
+  EXPECT_TRUE(At(1'001'000).empty()) << "nothing to undo";
+  controls_.Want(kProcess, /*runnable=*/false, 0);
+  EXPECT_EQ(At(1'002'000).size(), 1u) << "and no failure to wait for";
+}
+
+TEST_F(ControlsTest, ALateCallAfterAnUnansweredOneIsAsUnknownAsThat) {
+  controls_.Want(kProcess, /*runnable=*/false, 0);
+  ASSERT_EQ(At(1'000'000).size(), 1u);
+  const std::vector<Action> again = At(2'000'000);
+  ASSERT_EQ(again.size(), 1u);
+  controls_.OnLate(std::get<Switch>(again[0]).op, kProcess);
+  EXPECT_EQ(controls_.run(kProcess), Controls::Run::kUnknown);
 }
 
 TEST_F(ControlsTest, SlicesWaitUntilProgramsHaveStartedButNotForEver) {

@@ -10,7 +10,7 @@
 #include <variant>
 #include <vector>
 
-#include "share/controls.h"
+#include "share/action.h"
 
 namespace rondo::share {
 
@@ -73,6 +73,7 @@ struct Switched {  // answers Switch, one event a process
   uint64_t op = 0;
   ProcessId process = 0;
   bool ok = true;
+  bool late = false;  // its time had passed: nothing was done
 };
 // Who ran since the last such event. Processes left out did not run.
 struct Activity {

@@ -82,15 +82,19 @@ void GpuShare::CarryOut(const Switch& call) {
     LogDebug(Name(id), call.suspend ? ": suspend " : ": resume ",
              process->channels.size(), " channels");
   }
-  suspender_->Switch(call.suspend, std::move(channels),
-                     [this, alive = alive_, op = call.op](
-                         const std::map<ProcessId, absl::Status>& results) {
-                       if (!*alive) return;
-                       for (const auto& [id, status] : results) {
-                         LogDebug(Name(id), ": ", status.ToString());
-                         Step(Switched{op, id, status.ok()});
-                       }
-                     });
+  const auto not_after = call.not_after_us == INT64_MAX
+                             ? MonotonicTime::max()
+                             : MonotonicTime(call.not_after_us * 1000);
+  suspender_->Switch(
+      call.suspend, std::move(channels), not_after,
+      [this, alive = alive_,
+       op = call.op](const std::map<ProcessId, absl::Status>& results) {
+        if (!*alive) return;
+        for (const auto& [id, status] : results) {
+          LogDebug(Name(id), ": ", status.ToString());
+          Step(Switched{op, id, status.ok(), absl::IsDeadlineExceeded(status)});
+        }
+      });
 }
 
 void GpuShare::SetOptions(const ArbiterOptions& options) {

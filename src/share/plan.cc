@@ -22,6 +22,9 @@ constexpr int64_t kGapFreshUs = 3'000;
 constexpr int64_t kGapAsleepUs = 50'000;
 // A process that has not run for this long has no part in its tenant's slice.
 constexpr int64_t kProcessIdleUs = 1'000'000;
+// A call within a gap is made at once or not at all: a host that is busy holds
+// it up, and then it would hit a request.
+constexpr int64_t kCallUs = 1'000;
 constexpr double kShortestTurn = 0.1, kLongestTurn = 10;
 
 constexpr int64_t kFastSampleUs = 2'000;
@@ -49,6 +52,7 @@ bool Arbiter::Served(const Tenant& tenant) const {
 }
 
 void Arbiter::Plan(int64_t now_us, Decision* decision) {
+  not_after_us_ = INT64_MAX;
   bool served = false;
   for (const auto& [id, tenant] : tenants_)
     // Throttled for some milliseconds is no reason to leave the turns.
@@ -101,8 +105,8 @@ void Arbiter::PlanTurns(int64_t now_us) {
       ++latency;
     } else if (TakesTurns(tenant)) {
       turn_weights += tenant.spec.weight;
-      broken |=
-          !(has_holder_ && id == holder_) && View(id, now_us).suspend_refused;
+      broken |= !(has_holder_ && id == turn_.holder) &&
+                View(id, now_us).suspend_refused;
     } else {
       weights += tenant.spec.weight;
       ++beside;
@@ -163,18 +167,15 @@ int64_t Arbiter::TurnLength(const Tenant& tenant) const {
 
 void Arbiter::GiveTurn(int64_t now_us, TenantId id) {
   has_holder_ = true;
-  holder_ = id;
-  turn_end_us_ = now_us + TurnLength(tenants_.at(id));
-  holder_ran_ = false;
-  holder_unused_us_ = 0;
-  holder_absent_us_ = 0;
+  turn_ = {.holder = id, .end_us = now_us + TurnLength(tenants_.at(id))};
+  turn_before_.reset();
 }
 
 // The one after the holder, in order of ids and round again, who wants the
 // turn; where nobody does, the next one that takes turns at all.
 TenantId Arbiter::NextInTurn() const {
   for (const bool wanted : {true, false}) {
-    auto candidate = tenants_.upper_bound(holder_);
+    auto candidate = tenants_.upper_bound(turn_.holder);
     for (size_t i = 0; i < tenants_.size(); ++i, ++candidate) {
       if (candidate == tenants_.end()) candidate = tenants_.begin();
       const Tenant& tenant = candidate->second;
@@ -182,14 +183,14 @@ TenantId Arbiter::NextInTurn() const {
         return candidate->first;
     }
   }
-  return holder_;
+  return turn_.holder;
 }
 
 // Whether a change of turns now would disturb no latency tenant. Past half of
 // the patience any pause will do, and after all of it there is no more waiting.
 bool Arbiter::InGap(int64_t now_us) const {
   if (!LogFresh(now_us)) return true;  // not known: at once
-  const int64_t waited_us = now_us - turn_end_us_;
+  const int64_t waited_us = now_us - turn_.end_us;
   if (waited_us >= options_.gap_wait_us) return true;
   if (log_at_us_ != now_us || log_age_us_ > kNewsUs) return false;
   for (const auto& [id, process] : processes_) {
@@ -208,12 +209,12 @@ bool Arbiter::InGap(int64_t now_us) const {
 // would have had its turn of the rotation if it had work.
 bool Arbiter::HolderIdle() const {
   const int64_t patience_us =
-      holder_ran_ ? options_.idle_us : options_.idle_start_us;
-  if (holder_unused_us_ >= patience_us) return true;
+      turn_.ran ? options_.idle_us : options_.idle_start_us;
+  if (turn_.unused_us >= patience_us) return true;
   int64_t others_us = options_.mixed_period_us;
   for (const auto& [id, tenant] : tenants_)
     if (Served(tenant)) others_us += options_.latency_slice_us;
-  return holder_absent_us_ >= others_us;
+  return turn_.absent_us >= others_us;
 }
 
 void Arbiter::UpdateTurn(int64_t now_us, Decision* decision) {
@@ -227,7 +228,7 @@ void Arbiter::UpdateTurn(int64_t now_us, Decision* decision) {
     has_holder_ = false;
     return;
   }
-  const auto holder = tenants_.find(holder_);
+  const auto holder = tenants_.find(turn_.holder);
   if (!has_holder_ || holder == tenants_.end() || !TakesTurns(holder->second)) {
     // The one after whoever ran last.
     GiveTurn(now_us, NextInTurn());
@@ -235,15 +236,23 @@ void Arbiter::UpdateTurn(int64_t now_us, Decision* decision) {
     if (takers > 1 && HolderIdle()) holder->second.idle = true;
     const bool contends = Contends(holder->second);
     if (contenders > (contends ? 1 : 0)) {
-      if (!contends || (now_us >= turn_end_us_ && InGap(now_us)))
+      if (!contends || (now_us >= turn_.end_us && InGap(now_us))) {
+        const Turn before = turn_;
+        const bool gap =
+            LogFresh(now_us) && now_us - turn_.end_us < options_.gap_wait_us;
         GiveTurn(now_us, NextInTurn());
-    } else if (now_us >= turn_end_us_) {
-      GiveTurn(now_us, holder_);
+        if (contends && gap) {
+          turn_before_ = before;
+          not_after_us_ = now_us + kCallUs;
+        }
+      }
+    } else if (now_us >= turn_.end_us) {
+      GiveTurn(now_us, turn_.holder);
     }
   }
-  const int64_t due_us = now_us < turn_end_us_
-                             ? turn_end_us_
-                             : turn_end_us_ + options_.gap_wait_us;
+  const int64_t due_us = now_us < turn_.end_us
+                             ? turn_.end_us
+                             : turn_.end_us + options_.gap_wait_us;
   decision->wake_us = std::min(decision->wake_us, std::max(due_us, now_us + 1));
 }
 
@@ -260,8 +269,8 @@ void Arbiter::SampleRate(int64_t now_us, Decision* decision) const {
       rate = std::min(rate, kShareSampleUs);
   }
   if (turns_ && takers > 1) {
-    const bool watch = !holder_ran_ || holder_absent_us_ > 0 ||
-                       now_us >= turn_end_us_ - kTurnSampleUs;
+    const bool watch = !turn_.ran || turn_.absent_us > 0 ||
+                       now_us >= turn_.end_us - kTurnSampleUs;
     rate = std::min(rate, watch ? kFastSampleUs : kTurnSampleUs);
   }
   decision->sample_us = rate;

@@ -127,7 +127,7 @@ ShareImpl::Gpu& ShareImpl::GpuOf(const std::string& uuid) {
   Gpu& gpu = gpus_[uuid];
   if (gpu.share != nullptr) return gpu;
   gpu.suspender = std::make_unique<Suspender>(
-      loop_, system_, options_.dev_dir, uuid,
+      loop_, clock_, system_, options_.dev_dir, uuid,
       [this, uuid](const absl::Status& status) { OnReady(uuid, status); });
   gpu.share = std::make_unique<GpuShare>(
       loop_, clock_, uuid, arbiter_options_, &server_, gpu.suspender.get(),

@@ -10,9 +10,11 @@ constexpr MonotonicTime kRetryOpen = std::chrono::seconds(10);
 
 }  // namespace
 
-Suspender::Suspender(EventLoop& loop, rm::System& system, std::string dev_dir,
-                     std::string gpu_uuid, ReadyChanged on_ready)
+Suspender::Suspender(EventLoop& loop, const Clock& clock, rm::System& system,
+                     std::string dev_dir, std::string gpu_uuid,
+                     ReadyChanged on_ready)
     : loop_(loop),
+      clock_(clock),
       system_(system),
       dev_dir_(std::move(dev_dir)),
       gpu_uuid_(std::move(gpu_uuid)),
@@ -83,8 +85,10 @@ absl::Status Suspender::Ensure() {
 }
 
 std::map<ProcessId, absl::Status> Suspender::SwitchAll(
-    bool suspend, const Channels& channels) {
-  const absl::Status ready = Ensure();
+    bool suspend, const Channels& channels, MonotonicTime not_after) {
+  absl::Status ready = Ensure();
+  if (ready.ok() && clock_.Now() > not_after)
+    ready = absl::DeadlineExceededError("too late to begin");
   if (ready.ok())
     return suspensions_.Switch(
         suspend, channels, [&](bool off, const std::vector<rm::Channel>& list) {
@@ -95,12 +99,13 @@ std::map<ProcessId, absl::Status> Suspender::SwitchAll(
   return results;
 }
 
-void Suspender::Switch(bool suspend, Channels channels, SwitchDone done) {
-  Enqueue(
-      [this, suspend, channels = std::move(channels), done = std::move(done)] {
-        auto results = SwitchAll(suspend, channels);
-        Answer([done, results = std::move(results)] { done(results); });
-      });
+void Suspender::Switch(bool suspend, Channels channels, MonotonicTime not_after,
+                       SwitchDone done) {
+  Enqueue([this, suspend, not_after, channels = std::move(channels),
+           done = std::move(done)] {
+    auto results = SwitchAll(suspend, channels, not_after);
+    Answer([done, results = std::move(results)] { done(results); });
+  });
 }
 
 void Suspender::Forget(ProcessId process) {

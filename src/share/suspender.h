@@ -48,14 +48,16 @@ class Suspender {
       const absl::StatusOr<std::map<uint32_t, uint64_t>>& bytes_by_pid)>;
   using ReadyChanged = std::function<void(const absl::Status& status)>;
 
-  // system must outlive the object. on_ready tells whether the GPU could be
-  // opened: once after the start, then whenever that changes.
-  Suspender(EventLoop& loop, rm::System& system, std::string dev_dir,
-            std::string gpu_uuid, ReadyChanged on_ready);
+  // system and clock must outlive the object. on_ready tells whether the GPU
+  // could be opened: once after the start, then whenever that changes.
+  Suspender(EventLoop& loop, const Clock& clock, rm::System& system,
+            std::string dev_dir, std::string gpu_uuid, ReadyChanged on_ready);
   ~Suspender();  // waits for the call in flight; drops what waits and answers
 
-  // One answer for each process (suspensions.h).
-  void Switch(bool suspend, Channels channels, SwitchDone done);
+  // One answer for each process (suspensions.h). DeadlineExceeded where it
+  // could not begin by then, and nothing was done.
+  void Switch(bool suspend, Channels channels, MonotonicTime not_after,
+              SwitchDone done);
   // A process that is gone.
   void Forget(ProcessId process);
   void ReadBytes(std::vector<uint32_t> pids, BytesDone done);
@@ -68,11 +70,13 @@ class Suspender {
   absl::Status Open();
   absl::Status Ensure();  // the GPU is open, or why not
   std::map<ProcessId, absl::Status> SwitchAll(bool suspend,
-                                              const Channels& channels);
+                                              const Channels& channels,
+                                              MonotonicTime not_after);
   // Posts to the loop, unless this object is gone by then.
   void Answer(std::function<void()> task);
 
   EventLoop& loop_;
+  const Clock& clock_;
   rm::System& system_;
   const std::string dev_dir_;
   const std::string gpu_uuid_;

@@ -23,6 +23,7 @@ namespace rondo::share {
 inline constexpr int64_t kStepUs = 10, kSwitchUs = 80;
 inline constexpr int64_t kSuspendUs = 600, kResumeUs = 320, kSetSliceUs = 260;
 // NVML's samples are asked for so often, and so old in the worst case.
+inline constexpr int64_t kHeldUpUs = 8'000;
 inline constexpr int64_t kPollUs = 250'000;
 
 struct Load {
@@ -103,7 +104,11 @@ class Sim {
     for (const Action& action : decision.actions) Carry(action);
   }
 
-  int switches = 0, slices = 0;      // actions asked for
+  // Of the calls to the driver, so many begin kHeldUpUs later; 0: none.
+  int held_up_every = 0;
+  int lates = 0;                 // that came too late by that
+  int hits = 0;                  // suspensions while a request was under way
+  int switches = 0, slices = 0;  // actions carried out, and asked for
   int64_t longest_idle_turn_us = 0;  // of a tenant that has nothing to do
   int64_t idle_turns_us = 0;         // all that such ones had
   int64_t last_idle_turn_us = 0;     // when such a one last held the turn
@@ -126,6 +131,7 @@ class Sim {
   struct Pending {
     int64_t at_us;
     Action action;
+    bool late = false;
   };
 
   void Carry(const Action& action) {
@@ -133,11 +139,19 @@ class Sim {
       ++slices;
       shims_.push_back({now_us_ + kSetSliceUs, action});
     } else {
-      ++switches;
-      driver_free_us_ =
-          std::max(driver_free_us_, now_us_) +
-          (std::get<Switch>(action).suspend ? kSuspendUs : kResumeUs);
-      driver_.push_back({driver_free_us_, action});
+      const auto& call = std::get<Switch>(action);
+      const bool held_up = held_up_every > 0 && ++calls_ % held_up_every == 0;
+      const int64_t begins_us =
+          std::max(driver_free_us_, now_us_) + (held_up ? kHeldUpUs : 0);
+      const bool late = begins_us > call.not_after_us;
+      if (late)
+        ++lates;
+      else
+        ++switches;
+      driver_free_us_ = begins_us + (late           ? 0
+                                     : call.suspend ? kSuspendUs
+                                                    : kResumeUs);
+      driver_.push_back({driver_free_us_, action, late});
     }
   }
 
@@ -152,11 +166,17 @@ class Sim {
     }
     while (!driver_.empty() && driver_.front().at_us <= now_us_) {
       const auto call = std::get<Switch>(driver_.front().action);
+      const bool late = driver_.front().late;
       driver_.pop_front();
+      if (!late && call.suspend)
+        hits += std::any_of(groups_.begin(), groups_.end(), [](const auto& g) {
+          return g.second.load.work_us > 0 && g.second.left_us > 0;
+        });
       for (ProcessId id : call.processes) {
         const auto group = groups_.find(id);
-        if (group != groups_.end()) group->second.runnable = !call.suspend;
-        Send(Switched{call.op, id, group != groups_.end()});
+        const bool there = group != groups_.end();
+        if (there && !late) group->second.runnable = !call.suspend;
+        Send(Switched{call.op, id, there && !late, late});
       }
     }
   }
@@ -297,6 +317,7 @@ class Sim {
   int64_t now_us_ = 0, wake_us_ = INT64_MAX, sample_us_ = INT64_MAX;
   int64_t stalled_until_us_ = 0;
   int64_t sampled_us_ = 0, measure_from_us_ = 0, driver_free_us_ = 0;
+  int calls_ = 0;
   TenantId current_ = 1;
   int64_t slice_left_us_ = 0, switching_us_ = 0;
 };

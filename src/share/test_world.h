@@ -91,11 +91,13 @@ class World {
   }
 
   // The driver takes one call. done and ok may differ: a call that fails may
-  // have had its effect.
-  void DriverStep(bool done, bool ok, bool lose_answer) {
+  // have had its effect. late: it comes too late, if that is possible.
+  void DriverStep(bool done, bool ok, bool lose_answer, bool late = false) {
     if (calls.empty()) return;
     const Call call = calls.front();
     calls.pop_front();
+    late &= call.op.not_after_us != INT64_MAX;
+    if (late) done = ok = false;
     for (ProcessId id : call.op.processes) {
       const auto p = processes.find(id);
       if (p == processes.end()) continue;
@@ -104,7 +106,8 @@ class World {
       if (done && named != call.groups.end())
         for (size_t i = 0; i < named->second && i < groups.size(); ++i)
           groups[i].runnable = !call.op.suspend;
-      if (!lose_answer) answers.push_back(Switched{call.op.op, id, done && ok});
+      if (!lose_answer)
+        answers.push_back(Switched{call.op.op, id, done && ok, late});
     }
   }
 
