@@ -23,13 +23,18 @@
 namespace rondo::run {
 namespace {
 
-constexpr int kPassedOn[] = {SIGHUP,  SIGINT,  SIGQUIT, SIGTERM,
-                             SIGUSR1, SIGUSR2, SIGCONT, SIGWINCH};
+// All that somebody may send, or a timer that this process was started with,
+// but for those that mean a fault of the process itself.
+constexpr int kPassedOn[] = {SIGHUP,  SIGINT,  SIGQUIT,  SIGTERM, SIGUSR1,
+                             SIGUSR2, SIGCONT, SIGWINCH, SIGTSTP, SIGALRM,
+                             SIGIO,   SIGPROF, SIGPWR,   SIGXCPU, SIGVTALRM};
 
 sigset_t Handled() {
   sigset_t mask;
   sigemptyset(&mask);
   for (int signal : kPassedOn) sigaddset(&mask, signal);
+  for (int signal = SIGRTMIN; signal <= SIGRTMAX; ++signal)
+    sigaddset(&mask, signal);
   sigaddset(&mask, SIGCHLD);
   return mask;
 }
@@ -70,22 +75,53 @@ absl::StatusOr<pid_t> Spawn(const Program& program, const sigset_t& mask) {
   return absl::NotFoundError(absl::StrCat(words[0], ": ", strerror(error)));
 }
 
+// Those that the terminal sends to a whole process group (SI_KERNEL): the child
+// has them too. It says that it is gone (SIGHUP) to the session's leader alone.
+bool ChildHasIt(const signalfd_siginfo& info) {
+  switch (info.ssi_signo) {
+    case SIGINT:
+    case SIGQUIT:
+    case SIGTSTP:
+    case SIGCONT:
+    case SIGWINCH:
+      return info.ssi_code > 0;
+    default:
+      return false;
+  }
+}
+
 // True when the child has ended; status is its wait status then.
 bool HandleSignals(int signals, pid_t child, int& status) {
   signalfd_siginfo info;
   while (read(signals, &info, sizeof(info)) == sizeof(info)) {
-    if (info.ssi_signo == SIGCHLD) continue;
-    // Of the terminal (SI_KERNEL): the child, in our process group, has it too.
-    if (info.ssi_code <= 0) kill(child, static_cast<int>(info.ssi_signo));
+    if (info.ssi_signo == SIGCHLD || ChildHasIt(info)) continue;
+    kill(child, static_cast<int>(info.ssi_signo));
   }
-  return waitpid(child, &status, WNOHANG) == child;
+  if (waitpid(child, &status, WNOHANG | WUNTRACED) != child) return false;
+  if (!WIFSTOPPED(status)) return true;
+  // As a job of a shell does, which waits for us. (SIGSTOP is not for a job:
+  // who sends it to the child will have only the child go on again.)
+  if (WSTOPSIG(status) != SIGSTOP) raise(SIGSTOP);
+  return false;
+}
+
+// What a value of LD_PRELOAD names, without librondo.so of any run.
+std::vector<absl::string_view> OtherLibraries(absl::string_view preload) {
+  std::vector<absl::string_view> libraries =
+      absl::StrSplit(preload, absl::ByAnyChar(" :"), absl::SkipEmpty());
+  std::erase_if(libraries, [](absl::string_view library) {
+    return absl::EndsWith(library, absl::StrCat("/", share::kShimName));
+  });
+  return libraries;
 }
 
 }  // namespace
 
 std::string Preload(const std::string& library, const char* present) {
-  if (present == nullptr || *present == '\0') return library;
-  return absl::StrCat(library, ":", present);
+  std::vector<absl::string_view> libraries = OtherLibraries(
+      present == nullptr ? absl::string_view() : absl::string_view(present));
+  libraries.insert(libraries.begin(), library);
+  return absl::StrJoin(libraries, ":");
 }
 
 std::vector<std::string> WithoutSlot(char** environment) {
@@ -96,12 +132,7 @@ std::vector<std::string> WithoutSlot(char** environment) {
         absl::StartsWith(text, "RONDO_RUN_DIR="))
       continue;
     if (absl::ConsumePrefix(&text, "LD_PRELOAD=")) {
-      std::vector<absl::string_view> libraries =
-          absl::StrSplit(text, absl::ByAnyChar(" :"), absl::SkipEmpty());
-      std::erase_if(libraries, [](absl::string_view library) {
-        return absl::EndsWith(library, absl::StrCat("/", share::kShimName));
-      });
-      kept.push_back("LD_PRELOAD=" + absl::StrJoin(libraries, " "));
+      kept.push_back("LD_PRELOAD=" + absl::StrJoin(OtherLibraries(text), " "));
     } else {
       kept.emplace_back(text);
     }

@@ -23,7 +23,8 @@ struct Program {
 };
 
 // LD_PRELOAD with library in front of what the environment has; order matters:
-// the shim must see calls first.
+// the shim must see calls first. That of an outer run, which may be another
+// file, makes room: two would count everything twice.
 std::string Preload(const std::string& library, const char* present);
 
 // An environment without what a run adds to its programs', for a process that
@@ -39,7 +40,8 @@ sigset_t BlockSignals();
 // Runs it to its end. program_mask: what BlockSignals returned. fd: watched
 // while it runs; on_fd is called when it is readable and returns the descriptor
 // to watch from then on (-1: none). Signals sent to this process go on to the
-// program; those of the terminal reach it by themselves. NotFound where the
+// program; those of the terminal reach it by themselves. While the program is a
+// stopped job, this process is one too. NotFound where the
 // program does not exist; else its exit code, or 128 + signal.
 absl::StatusOr<int> RunProgram(const Program& program,
                                const sigset_t& program_mask, int fd,

@@ -137,6 +137,37 @@ TEST_F(RunTest, PassesSignalsOn) {
             "code 6\n");
 }
 
+TEST_F(RunTest, PassesOnWhateverIsSentToIt) {
+  for (const char* signal : {"HUP", "TSTP", "ALRM", "XCPU", "RTMIN+3"})
+    EXPECT_EQ(Run(absl::StrCat("-- bash -c 'trap \"exit 5\" ", signal,
+                               "; kill -", signal,
+                               " $PPID; while :; do read -t 1 <> <(:) || :; "
+                               "done'"))
+                  .code,
+              5)
+        << signal;
+}
+
+TEST_F(RunTest, StopsAsAJobDoesWhileItsProgramIsStopped) {
+  const Outcome outcome = Script(
+      absl::StrCat("set -m\n", run_, "-- sh -c 'kill -TSTP $$; exit 9' &\n",
+                   "wait %1; test $? -gt 128 && echo stopped\n",
+                   "kill -CONT $!; wait %1; echo code $?\n"));
+  EXPECT_THAT(outcome.text, HasSubstr("stopped\n"));
+  EXPECT_THAT(outcome.text, HasSubstr("code 9\n"));
+}
+
+TEST_F(RunTest, EndsWithItsTerminal) {
+  // The kernel tells the leader of the session alone, which is rondo run here.
+  const Outcome outcome = Script(
+      absl::StrCat("mkfifo alive; script -qc \"exec ", run_,
+                   "-- sh -c 'exec 8>alive; echo >&8; exec sleep 1000'\" ",
+                   "/dev/null </dev/null >/dev/null &\n",
+                   "exec 9<alive; read x <&9; kill -9 $!\n",
+                   "timeout 20 cat <&9 && echo ended\n"));
+  EXPECT_THAT(outcome.text, HasSubstr("\nended\n"));
+}
+
 TEST_F(RunTest, ADaemonThatIsNotOnTheGpuYetKeepsItsSlotAsWell) {
   // It closes what it inherits and loses its parent. Whoever reads the output
   // of its rondo run sees the end of it all the same, and runs that come later
@@ -416,6 +447,8 @@ TEST(Preload, PutsTheShimFirst) {
   EXPECT_EQ(Preload("/a.so", nullptr), "/a.so");
   EXPECT_EQ(Preload("/a.so", ""), "/a.so");
   EXPECT_EQ(Preload("/a.so", "/b.so"), "/a.so:/b.so");
+  EXPECT_EQ(Preload("/r/librondo.so", "/b.so /q/librondo.so:/c.so"),
+            "/r/librondo.so:/b.so:/c.so");
 }
 
 TEST(Control, MessagesSurviveTheTrip) {

@@ -43,8 +43,9 @@ int RunProgram(char** argv) {
     if (sigwaitinfo(&wanted, &info) < 0) continue;
     if (info.si_signo == SIGCHLD)
       ended = waitpid(child, &status, WNOHANG) == child;
-    // A key on the terminal already reached the program itself.
-    else if (info.si_code != SI_KERNEL)
+    // A key on the terminal already reached the program itself; that it is gone
+    // is told to the session's leader alone.
+    else if (info.si_code != SI_KERNEL || info.si_signo == SIGHUP)
       kill(child, info.si_signo);
   }
   sigprocmask(SIG_SETMASK, &before, nullptr);
