@@ -149,10 +149,9 @@ TEST_F(RunTest, PassesOnWhateverIsSentToIt) {
 }
 
 TEST_F(RunTest, StopsAsAJobDoesWhileItsProgramIsStopped) {
-  const Outcome outcome = Script(
-      absl::StrCat("set -m\n", run_, "-- sh -c 'kill -TSTP $$; exit 9' &\n",
-                   "wait %1; test $? -gt 128 && echo stopped\n",
-                   "kill -CONT $!; wait %1; echo code $?\n"));
+  const Outcome outcome = Script(absl::StrCat(
+      "set -m\n", run_, "-- sh -c 'kill -TSTP $$; exit 9' &\n",
+      "wait %1; test $? -gt 128 && echo stopped\n", "fg %1; echo code $?\n"));
   EXPECT_THAT(outcome.text, HasSubstr("stopped\n"));
   EXPECT_THAT(outcome.text, HasSubstr("code 9\n"));
 }
