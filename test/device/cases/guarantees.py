@@ -50,7 +50,9 @@ def together(way, tenants, seconds, warm=2.0):
     shares, _, window = measure(counted, programs, 0.1, seconds)
     told = None
     if before and None not in (after := gpu_time(programs)) and None not in before:
-        told = (after[0] - before[0]) / (after[1] - before[1])
+        span = after[1] - before[1]
+        told = (after[0] - before[0]) / span
+        note(f"{len(tenants)} tenants", f"the arbiter used {(after[2] - before[2]) / span:.3f} of a processor")
     requests = tenants[0].stamps.with_requests(tenants[0].requests, *window) if tenants[0].think else []
     if requests:
         slowest(way, requests)
@@ -61,11 +63,14 @@ def together(way, tenants, seconds, warm=2.0):
 
 
 def gpu_time(programs):
-    """What the card's own log gives them all, in us, and when it was asked."""
+    """What the card's own log gives them all, when it was asked, and what processor time the arbiter has used; in us."""
     now = status()
     slots = [slot_of(now, p) for p in programs]
     times = [s["gpuTimeMicroseconds"] if s else None for s in slots]
-    return (None if None in times else sum(times)), time.monotonic() * 1e6
+    with open(f"/proc/{now['arbiterPid']}/stat") as f:
+        words = f.read().rpartition(")")[2].split()
+    used = sum(map(int, words[11:13])) / os.sysconf("SC_CLK_TCK") * 1e6  # proc(5): utime, stime
+    return (None if None in times else sum(times)), time.monotonic() * 1e6, used
 
 
 def slowest(way, requests):
