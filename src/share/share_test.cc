@@ -198,13 +198,14 @@ TEST_F(ShareTest, AStuckShimHoldsNobodyUp) {
 TEST_F(ShareTest, ASlowDriverCallOnOneGpuDelaysNoOther) {
   driver_.uuids = {kGpu, kOtherGpu};
   std::promise<void> release;
-  std::atomic<bool> stuck{false};
-  driver_.before_switch = [&, released =
-                                  release.get_future().share()](uint32_t gpu) {
-    if (gpu != 0) return;
-    stuck = true;
-    released.wait();
-  };
+  // Calls come until the end of share_, which is after that of this function.
+  const auto stuck = std::make_shared<std::atomic<bool>>(false);
+  driver_.before_switch =
+      [stuck, released = release.get_future().share()](uint32_t gpu) {
+        if (gpu != 0) return;
+        *stuck = true;
+        released.wait();
+      };
   for (const char* gpu : {kGpu, kOtherGpu}) {
     AddSlot({.cls = TenantClass::kLatency}, 1000, gpu);
     for (int i = 0; i < 2; ++i)
@@ -213,7 +214,7 @@ TEST_F(ShareTest, ASlowDriverCallOnOneGpuDelaysNoOther) {
   config_.turn = milliseconds(30);
   Start();
   for (int i = 0; i < 3; ++i) Attach(i);
-  EXPECT_TRUE(Until([&] { return stuck.load(); }));
+  EXPECT_TRUE(Until([&] { return stuck->load(); }));
   for (int i = 3; i < 6; ++i) Attach(i);
   const Tenant &a = *tenants_[4], &b = *tenants_[5];
   bool a_ran = false, b_ran = false;
