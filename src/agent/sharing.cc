@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "agent/sharing.h"
 
-#include <sys/resource.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -20,20 +19,13 @@ namespace rondo::agent {
 namespace {
 
 constexpr char kAnnotationReason[] = "RondoAnnotationInvalid";
-constexpr rlim_t kDescriptors = 65536;
+constexpr size_t kDescriptors = 65536;
 constexpr std::chrono::milliseconds kListInterval{1000};
 
 // How many slots can be kept: each is a descriptor, and so is each process that
-// talks to it; the device plugin must never run out of them. Raises the soft
-// limit, which containers may be given as 1024.
+// talks to it; the device plugin must never run out of them.
 size_t MostSlots() {
-  rlimit limit{};
-  if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return 256;
-  if (limit.rlim_cur < kDescriptors) {
-    limit.rlim_cur = std::min(limit.rlim_max, kDescriptors);
-    setrlimit(RLIMIT_NOFILE, &limit);
-  }
-  return std::min(limit.rlim_cur, kDescriptors) / 4;
+  return std::min(AllowDescriptors(kDescriptors), kDescriptors) / 4;
 }
 
 std::map<std::string, uint64_t> GpuBytes(

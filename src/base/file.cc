@@ -2,9 +2,11 @@
 #include "base/file.h"
 
 #include <fcntl.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdlib>
 #include <filesystem>
@@ -101,6 +103,16 @@ std::string PathUnder(absl::string_view root, absl::string_view path) {
   while (absl::EndsWith(root, "/")) root.remove_suffix(1);
   if (!absl::StartsWith(path, "/")) return absl::StrCat(root, "/", path);
   return absl::StrCat(root, path);
+}
+
+size_t AllowDescriptors(size_t wanted) {
+  rlimit limit{};
+  if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return 1024;
+  if (limit.rlim_cur < wanted) {
+    limit.rlim_cur = std::min<rlim_t>(limit.rlim_max, wanted);
+    setrlimit(RLIMIT_NOFILE, &limit);
+  }
+  return limit.rlim_cur;
 }
 
 absl::StatusOr<TempDir> TempDir::Create(absl::string_view prefix) {

@@ -39,6 +39,11 @@ std::string PathUnder(absl::string_view root, absl::string_view path);
 // The system error as a Status, e.g. ErrnoStatus("open /x").
 absl::Status ErrnoStatus(absl::string_view what);
 
+// Lets this process have that many descriptors, or as many as its hard limit
+// allows: soft limits are low for programs that use select(2). Returns how many
+// it may have then.
+size_t AllowDescriptors(size_t wanted);
+
 // A directory of its own under $TMPDIR, removed with all that is in it when the
 // object goes.
 class TempDir {

@@ -23,6 +23,8 @@
 namespace rondo::run {
 namespace {
 
+constexpr MonotonicTime kAcceptPause = std::chrono::milliseconds(100);
+
 absl::StatusOr<UniqueFd> Lock(const Arbiter::Options& options) {
   const std::string path = options.home + "/arbiter.lock";
   UniqueFd fd(open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
@@ -59,8 +61,7 @@ absl::StatusOr<std::unique_ptr<Arbiter>> Arbiter::Create(EventLoop& loop,
         return nvml::Real::Load(nvml::FindLibrary(""));
       },
       agent::ActivityFeed::Options{});
-  RONDO_RETURN_IF_ERROR(loop.Watch(arbiter->listener_.get(),
-                                   [a = arbiter.get()] { a->OnConnection(); }));
+  RONDO_RETURN_IF_ERROR(arbiter->Listen());
   arbiter->StopWhenUnused();
   return arbiter;
 }
@@ -77,15 +78,28 @@ Arbiter::~Arbiter() {
   *alive_ = false;
   looks_.reset();
   loop_.CancelTimer(linger_);
+  loop_.CancelTimer(accept_timer_);
   loop_.Unwatch(listener_.get());
   for (auto& [fd, client] : clients_) loop_.Unwatch(fd);
   unlink(ControlSocket(options_.home).c_str());
 }
 
+absl::Status Arbiter::Listen() {
+  return loop_.Watch(listener_.get(), [this] { OnConnection(); });
+}
+
 void Arbiter::OnConnection() {
   UniqueFd fd(
       accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
-  if (!fd.ok()) return;
+  if (!fd.ok()) {
+    if (errno == EAGAIN || errno == EINTR || errno == ECONNABORTED) return;
+    // Out of descriptors: the listener would stay readable. Look away.
+    LogWarning(ErrnoStatus("arbiter: accept").message());
+    loop_.Unwatch(listener_.get());
+    accept_timer_ =
+        loop_.RunAfter(kAcceptPause, [this] { Listen().IgnoreError(); });
+    return;
+  }
   const int number = fd.get();
   clients_[number].fd = std::move(fd);
   if (!loop_.Watch(number, [this, number] { OnPacket(number); }).ok())

@@ -57,6 +57,7 @@ class Arbiter {
 
   Arbiter(EventLoop& loop, Options options, UniqueFd lock, UniqueFd listener,
           std::unique_ptr<share::Share> share);
+  absl::Status Listen();
   void OnConnection();
   void OnPacket(int fd);
   void Drop(int fd);
@@ -87,7 +88,7 @@ class Arbiter {
   std::set<std::string> old_slots_;
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
   Gpus gpus_;
-  EventLoop::TimerId linger_ = 0;
+  EventLoop::TimerId linger_ = 0, accept_timer_ = 0;
   bool served_ = true;  // false: the last to ask was refused
 };
 

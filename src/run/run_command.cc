@@ -37,6 +37,7 @@ namespace rondo::run {
 namespace {
 
 constexpr int kNoSuchProgram = 127;  // as shells say it
+constexpr size_t kDescriptors = 65536;
 
 // What stands behind it in the longest path of a slot's socket (unix(7)).
 constexpr char kLongestSocket[] =
@@ -278,6 +279,8 @@ int RunArbiterCommand(int argc, char** argv) {
   sigprocmask(SIG_SETMASK, &none, nullptr);
   if (const char* name = getenv("RONDO_LOG_LEVEL"))
     SetLogLevel(ParseLogLevel(name).value_or(LogLevel::kInfo));
+  // Several for each program. The first run's limit is for its own.
+  AllowDescriptors(kDescriptors);
   EventLoop loop;
   // The folder may be removed, as that of a user who logs out is, and another
   // take its name, with an arbiter and sockets of its own. (And it would keep

@@ -4,7 +4,10 @@
 
 #include <sched.h>
 #include <signal.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
 #include <cstdio>
 
@@ -12,9 +15,13 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "base/clock.h"
+#include "base/event_loop.h"
 #include "base/file.h"
+#include "base/unix_socket.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "rm/system.h"
+#include "run/arbiter.h"
 #include "run/control.h"
 #include "run/gpus.h"
 #include "run/inherited.h"
@@ -288,6 +295,37 @@ TEST_F(RunTest, TheArbiterCanBeEndedBySignals) {
       "/run --status | grep -o \"arbiterPid.:[0-9]*\" | cut -d: -f2); "
       "grep SigBlk /proc/$pid/status'"));
   EXPECT_EQ(outcome.text, "SigBlk:\t0000000000000000\n");
+}
+
+TEST_F(RunTest, TheArbiterMayHaveMoreDescriptorsThanTheFirstRun) {
+  const Outcome outcome = Shell(absl::StrCat(
+      "ulimit -Sn 64; ", RONDO, " sim --profile H200 -- ", run_,
+      "-- sh -c 'pid=$(", run_,
+      "--status | grep -o \"arbiterPid.:[0-9]*\" | cut -d: -f2); "
+      "ulimit -n; grep -c \"open files  *64 \" /proc/$pid/limits'"));
+  EXPECT_EQ(outcome.text, "64\n0\n");
+}
+
+TEST(Arbiter, LooksAwayWhileItHasNoDescriptorsLeft) {
+  const TempDir dir = *TempDir::Create("rondo-run-test");
+  EventLoop loop;
+  auto arbiter = Arbiter::Create(loop, rm::RealSystem(),
+                                 {.run_dir = dir.path(), .home = dir.path()});
+  ASSERT_TRUE(arbiter.ok()) << arbiter.status();
+  const auto client = ConnectUnix(ControlSocket(dir.path()), SOCK_SEQPACKET);
+  ASSERT_TRUE(client.ok()) << client.status();
+  rlimit before{};
+  ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &before), 0);
+  const UniqueFd next(dup(STDERR_FILENO));  // the lowest free one
+  rlimit none = before;
+  none.rlim_cur = next.get();
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &none), 0);
+  int rounds = 0;
+  const MonotonicTime end = RealClock().Now() + std::chrono::milliseconds(90);
+  for (; RealClock().Now() < end; ++rounds)
+    loop.RunOnce(std::chrono::milliseconds(10));
+  EXPECT_EQ(setrlimit(RLIMIT_NOFILE, &before), 0);
+  EXPECT_LT(rounds, 200) << "a busy loop makes thousands";
 }
 
 TEST_F(RunTest, CanBeEndedWhileTheArbiterDoesNotAnswer) {

@@ -142,7 +142,7 @@ void SlotServer::Accept(const std::string& name) {
     if (!fd.ok()) {
       if (errno == EAGAIN || errno == EINTR || errno == ECONNABORTED) return;
       // Out of descriptors: the listener would stay readable. Look away.
-      LogWarning("slot ", name, ": accept: ", ErrnoStatus("").message());
+      LogWarning("slot ", name, ": ", ErrnoStatus("accept").message());
       loop_.Unwatch(slot.listener.get());
       slot.accept_timer = loop_.RunAfter(kAcceptPause, [this, name, &slot] {
         slot.accept_timer = 0;
