@@ -74,6 +74,8 @@ TEST(ReadSlotMemory, SaysWhatIsWrongAndWhatToWrite) {
       {" 8Gi", "\" 8Gi\" has a space in it: write a quantity such as 8Gi"},
       {"8 GB", "\"8 GB\" has a space in it: write a quantity such as 8Gi"},
       {"8Gi\n", "\"8Gi\\n\" has a space in it: write a quantity such as 8Gi"},
+      {"1e 9", "\"1e 9\" has a space in it: write a quantity such as 1e9"},
+      {"1e9\n", "\"1e9\\n\" has a space in it: write a quantity such as 1e9"},
       {"8,5Gi", "\"8,5Gi\" has a comma in it: write a quantity such as 8.5Gi"},
       {"50%", absl::StrCat("\"50%\" is a percentage: ", kAny)},
       {"-8Gi", absl::StrCat("\"-8Gi\" is negative: ", kAny)},

@@ -69,7 +69,10 @@ bool TakeNumber(absl::string_view& text, double& value) {
 bool TakeExponent(absl::string_view& text, double& value) {
   if (text.size() < 2 || absl::ascii_tolower(text[0]) != 'e') return false;
   int exponent = 0;
-  if (!absl::SimpleAtoi(text.substr(1), &exponent)) return false;
+  // SimpleAtoi would take spaces too.
+  if (text.find_first_not_of("+-0123456789", 1) != absl::string_view::npos ||
+      !absl::SimpleAtoi(text.substr(1), &exponent))
+    return false;
   text = "";
   value *= std::pow(10.0, exponent);
   return true;
