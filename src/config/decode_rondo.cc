@@ -28,6 +28,15 @@ void Bad(const Node& node, std::string message, std::string hint,
                                  std::move(hint)));
 }
 
+// NVIDIA's plugin reads none of it: a wrong type here is our difference.
+void BadType(const Node& node, absl::string_view name, absl::string_view wanted,
+             std::string hint, std::vector<Problem>& problems) {
+  Problem problem = WrongType(name, wanted, node);
+  problem.code = Code::kRondoValue;
+  if (problem.hint.empty()) problem.hint = std::move(hint);
+  problems.push_back(std::move(problem));
+}
+
 template <typename T>
 struct Word {
   const char* text;
@@ -67,9 +76,8 @@ void ReadMemory(const Node& node, RondoSpec& spec,
   if (node.kind == Kind::kString && node.text == "auto") return;
   if (node.kind != Kind::kString && node.kind != Kind::kInt &&
       node.kind != Kind::kFloat) {
-    problems.push_back(
-        WrongType("rondo.slotMemory", "auto or an amount of memory", node));
-    problems.back().hint = "write auto or a quantity such as 8Gi";
+    BadType(node, "rondo.slotMemory", "auto or an amount of memory",
+            "write auto or a quantity such as 8Gi", problems);
     return;
   }
   const std::string text = node.kind == Kind::kInt ? node.json : node.text;
@@ -112,9 +120,8 @@ void ReadDuration(const Node& node, absl::string_view key, microseconds least,
   const std::string name = absl::StrCat("rondo.", key);
   if (node.kind != Kind::kString) {
     const bool number = node.kind == Kind::kInt || node.kind == Kind::kFloat;
-    problems.push_back(WrongType(
-        name, number ? "a duration with its unit" : "a duration", node));
-    problems.back().hint = accepted;
+    BadType(node, name, number ? "a duration with its unit" : "a duration",
+            accepted, problems);
     return;
   }
   auto duration = ParseGoDuration(node.text);
@@ -152,10 +159,8 @@ void ReadKey(absl::string_view key, const Node& node, RondoSpec& spec,
     if (node.kind == Kind::kBool) {
       options.standard_takes_turns = node.boolean;
     } else {
-      problems.push_back(
-          WrongType("rondo.standardTakesTurns", "true or false", node));
-      if (problems.back().hint.empty())
-        problems.back().hint = "write true or false";
+      BadType(node, "rondo.standardTakesTurns", "true or false",
+              "write true or false", problems);
     }
   } else if (key == "injection") {
     spec.injection_mark = node.mark;
