@@ -23,6 +23,7 @@
 #include "base/event_loop.h"
 #include "base/file.h"
 #include "base/log.h"
+#include "base/signals.h"
 #include "base/status.h"
 #include "base/unique_fd.h"
 #include "base/version.h"
@@ -197,12 +198,8 @@ absl::Status Agent::Impl::Run() {
 }
 
 absl::Status Agent::Impl::WatchSignals() {
-  sigset_t set;
-  sigemptyset(&set);
-  for (int signal : {SIGHUP, SIGINT, SIGTERM, SIGQUIT}) sigaddset(&set, signal);
-  pthread_sigmask(SIG_BLOCK, &set, nullptr);
-  signals_.Reset(signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK));
-  if (!signals_.ok()) return ErrnoStatus("signalfd");
+  RONDO_ASSIGN_OR_RETURN(signals_,
+                         WatchedSignals({SIGHUP, SIGINT, SIGTERM, SIGQUIT}));
   return loop_.Watch(signals_.get(), [this] { OnSignal(); });
 }
 

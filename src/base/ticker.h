@@ -26,25 +26,34 @@ class Ticker {
             lock.unlock();
             tick();
             lock.lock();
-            stopped_.wait_for(lock, interval, [this] { return stop_; });
+            changed_.wait_for(lock, interval,
+                              [this] { return stop_ || soon_; });
+            soon_ = false;
           }
         }) {}
   // Waits for the call in flight.
   ~Ticker() {
-    {
-      const std::lock_guard lock(mutex_);
-      stop_ = true;
-    }
-    stopped_.notify_all();
+    Change(&stop_);
     thread_.join();
   }
   Ticker(const Ticker&) = delete;
   Ticker& operator=(const Ticker&) = delete;
 
+  // Calls tick once more at once, or after the call in flight. Any thread.
+  void Soon() { Change(&soon_); }
+
  private:
+  void Change(bool* what) {
+    {
+      const std::lock_guard lock(mutex_);
+      *what = true;
+    }
+    changed_.notify_all();
+  }
+
   std::mutex mutex_;
-  std::condition_variable stopped_;
-  bool stop_ = false;  // guarded by mutex_
+  std::condition_variable changed_;
+  bool stop_ = false, soon_ = false;  // guarded by mutex_
   std::thread thread_;
 };
 

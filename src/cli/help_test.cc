@@ -3,36 +3,20 @@
 // What every command's --help tells: for each option that takes a value, what
 // kind of value and what holds without it; and the exit statuses.
 
-#include <sys/wait.h>
-
-#include <cstdio>
 #include <string>
 #include <vector>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "base/test_shell.h"
 #include "gtest/gtest.h"
 
 namespace rondo::cli {
 namespace {
 
-struct Outcome {
-  int code = -1;
-  std::string text;
-};
-
 Outcome Rondo(const std::string& words) {
-  Outcome outcome;
-  FILE* pipe =
-      popen(absl::StrCat("env -i ", RONDO, " ", words, " 2>&1").c_str(), "r");
-  if (pipe == nullptr) return outcome;
-  char buffer[4096];
-  for (size_t n; (n = fread(buffer, 1, sizeof(buffer), pipe)) > 0;)
-    outcome.text.append(buffer, n);
-  const int status = pclose(pipe);
-  outcome.code = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
-  return outcome;
+  return Shell(absl::StrCat("env -i ", RONDO, " ", words));
 }
 
 // Each option's lines: its own, and those that go on in the next column.

@@ -135,7 +135,8 @@ void Arbiter::Drop(int fd) {
   clients_.erase(fd);
   if (client.slot.empty()) return StopWhenUnused();
   left_.push_back({client.spec, RealClock().Now()});
-  looks_.reset();
+  // This thread must not wait for a look at thousands of processes.
+  if (looks_ != nullptr) return looks_->Soon();
   looks_ = std::make_unique<Ticker>(options_.look, [this] {
     const MonotonicTime began = RealClock().Now();
     loop_.Post([this, began, alive = alive_,

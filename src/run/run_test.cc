@@ -6,10 +6,7 @@
 #include <signal.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
-#include <sys/wait.h>
 #include <unistd.h>
-
-#include <cstdio>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/numbers.h"
@@ -17,6 +14,7 @@
 #include "base/clock.h"
 #include "base/event_loop.h"
 #include "base/file.h"
+#include "base/test_shell.h"
 #include "base/unix_socket.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -33,23 +31,6 @@ namespace {
 
 using testing::HasSubstr;
 using testing::MatchesRegex;
-
-struct Outcome {
-  int code = -1;
-  std::string text;  // both streams
-};
-
-Outcome Shell(const std::string& command) {
-  Outcome outcome;
-  FILE* pipe = popen(absl::StrCat("(", command, ") 2>&1").c_str(), "r");
-  if (pipe == nullptr) return outcome;
-  char buffer[4096];
-  for (size_t n; (n = fread(buffer, 1, sizeof(buffer), pipe)) > 0;)
-    outcome.text.append(buffer, n);
-  const int status = pclose(pipe);
-  outcome.code = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
-  return outcome;
-}
 
 class RunTest : public testing::Test {
  protected:
