@@ -14,6 +14,14 @@ import (
 	"rondo/test/cluster/node"
 )
 
+// managerEnv is what the init container and the sidecar have in common.
+const managerEnv = `
+        - {name: NODE_NAME, valueFrom: {fieldRef: {fieldPath: spec.nodeName}}}
+        - {name: NODE_LABEL, value: nvidia.com/device-plugin.config}
+        - {name: CONFIG_FILE_SRCDIR, value: /available-configs}
+        - {name: CONFIG_FILE_DST, value: /config/config.yaml}
+        - {name: DEFAULT_CONFIG, value: default}`
+
 // withConfigManager makes of the DaemonSet what the GPU Operator makes: an init
 // container that links the config of the node's label, the plugin, by NVIDIA's
 // name, that reads the link, and a sidecar that follows the label and signals.
@@ -25,12 +33,7 @@ spec:
       - name: config-manager-init
         image: docker.io/library/rondo:0.1.0
         command: [config-manager]
-        env:
-        - {name: NODE_NAME, valueFrom: {fieldRef: {fieldPath: spec.nodeName}}}
-        - {name: NODE_LABEL, value: nvidia.com/device-plugin.config}
-        - {name: CONFIG_FILE_SRCDIR, value: /available-configs}
-        - {name: CONFIG_FILE_DST, value: /config/config.yaml}
-        - {name: DEFAULT_CONFIG, value: default}
+        env:` + managerEnv + `
         - {name: SEND_SIGNAL, value: "false"}
         - {name: ONESHOT, value: "true"}
         volumeMounts: &mounts
@@ -46,12 +49,7 @@ spec:
       - name: config-manager
         image: docker.io/library/rondo:0.1.0
         command: [config-manager]
-        env:
-        - {name: NODE_NAME, valueFrom: {fieldRef: {fieldPath: spec.nodeName}}}
-        - {name: NODE_LABEL, value: nvidia.com/device-plugin.config}
-        - {name: CONFIG_FILE_SRCDIR, value: /available-configs}
-        - {name: CONFIG_FILE_DST, value: /config/config.yaml}
-        - {name: DEFAULT_CONFIG, value: default}
+        env:` + managerEnv + `
         - {name: SEND_SIGNAL, value: "true"}
         - {name: SIGNAL, value: "1"}
         - {name: PROCESS_TO_SIGNAL, value: nvidia-device-plugin}
