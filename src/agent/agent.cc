@@ -311,7 +311,9 @@ absl::Status Agent::Impl::Load(bool always) {
   }
   const absl::StatusOr<ConfigText> text = ReadConfig(options_, facts);
   if (!always && AwaitText(text)) return absl::OkStatus();
-  return keeper_.Offer(text, always);
+  const absl::Status status = keeper_.Offer(text, always);
+  sharing_.SetOrigin(keeper_.view().origin);
+  return status;
 }
 
 bool Agent::Impl::AwaitText(const absl::StatusOr<ConfigText>& text) {

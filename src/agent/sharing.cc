@@ -211,6 +211,12 @@ void Sharing::Apply(const config::RondoOptions& options,
   Configure();
 }
 
+void Sharing::SetOrigin(const std::string& origin) {
+  if (origin == origin_) return;
+  origin_ = origin;
+  Configure();
+}
+
 void Sharing::SetGroups(const std::vector<deviceplugin::SlotGroup>& groups) {
   if (groups == groups_) return;
   groups_ = groups;

@@ -67,6 +67,8 @@ class Sharing {
   // knows.
   void Apply(const config::RondoOptions& options, const std::string& origin,
              const std::vector<deviceplugin::SlotGroup>& groups);
+  // The plan in force is now another file's, whose text is the same.
+  void SetOrigin(const std::string& origin);
   // The slots changed while the plan stayed.
   void SetGroups(const std::vector<deviceplugin::SlotGroup>& groups);
   // Slots were handed to a container: whatever pod held them before, its

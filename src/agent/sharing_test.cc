@@ -30,6 +30,7 @@ using testing::HasSubstr;
 using testing::Le;
 using testing::Not;
 using testing::Pair;
+using testing::StartsWith;
 
 constexpr uint64_t kMiB = 1 << 20;
 constexpr uint64_t kGiB = 1 << 30;
@@ -266,6 +267,24 @@ TEST_F(PodTest, PromisingMoreMemoryThanThereIsIsSaidAndStopsNothing) {
   Config("rondo: {memory: enforce, slotMemory: 4Gi}\n");
   EXPECT_TRUE(agent_->NextLineWith("sharing: well again").ok());
   EXPECT_TRUE(Sharing()["problem"].is_null());
+}
+
+TEST_F(PodTest, ItsProblemNamesTheKeyThatTheNodeHasNow) {
+  Config("rondo: {memory: enforce, slotMemory: 30Gi}\n");
+  const std::string text = ReadFile(Path("config")).value_or("");
+  ASSERT_TRUE(MakeDirectories(Path("configs")).ok());
+  Write("configs/NVIDIA-A100-SXM4-80GB", text);
+  Start({"--config-dir=" + Path("configs"), "--fallback-strategies=named"});
+  Admit("a");
+  EXPECT_THAT(Sharing()["problem"].get<std::string>(),
+              StartsWith(Path("configs/NVIDIA-A100-SXM4-80GB") + ": line 2"));
+  Write("configs/default", text);
+  EXPECT_TRUE(agent_
+                  ->NextLineWith("sharing: " + Path("configs/default") +
+                                 ": line 2")
+                  .ok());
+  EXPECT_THAT(Sharing()["problem"].get<std::string>(),
+              StartsWith(Path("configs/default") + ": line 2"));
 }
 
 TEST_F(PodTest, WithoutTheKeyNothingIsInstalled) {
