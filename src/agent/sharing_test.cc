@@ -279,10 +279,9 @@ TEST_F(PodTest, ItsProblemNamesTheKeyThatTheNodeHasNow) {
   EXPECT_THAT(Sharing()["problem"].get<std::string>(),
               StartsWith(Path("configs/NVIDIA-A100-SXM4-80GB") + ": line 2"));
   Write("configs/default", text);
-  EXPECT_TRUE(agent_
-                  ->NextLineWith("sharing: " + Path("configs/default") +
-                                 ": line 2")
-                  .ok());
+  EXPECT_TRUE(
+      agent_->NextLineWith("sharing: " + Path("configs/default") + ": line 2")
+          .ok());
   EXPECT_THAT(Sharing()["problem"].get<std::string>(),
               StartsWith(Path("configs/default") + ": line 2"));
 }
