@@ -69,6 +69,7 @@ class Arbiter {
   void UpdateContention(const Activity& event, int64_t now_us);
   void UpdateEarlyLeavers(int64_t now_us);
   void ObserveAnew(int64_t now_us);
+  void BeginWindow(int64_t now_us);
   double UsedShare(int64_t now_us, Tenant& tenant) const;
   void OnSampled(int64_t now_us, const Activity& event);
   void NoteTurns(int64_t now_us);
@@ -107,6 +108,7 @@ class Arbiter {
   double slice_factor_ = 1;
   int64_t observe_from_us_ = 0;
   int64_t slices_observed_us_ = 0;  // with everybody there and on his slice
+  std::optional<double> factor_seen_;  // what the window before this one said
   int64_t no_factor_until_us_ = INT64_MIN / 2;  // a shorter slice did not help
   bool turns_ = false;  // a latency tenant is being served
   bool has_holder_ = false;

@@ -55,6 +55,24 @@ TEST(ArbiterSim, WeightsHoldBesideATenantThatLeavesEarly) {
   EXPECT_EQ(sim.slices, 0) << "it stays as it is";
 }
 
+// Its first kernels come one by one, whenever that ends.
+TEST(ArbiterSim, HowAProgramStartsIsNotHowItGoesOn) {
+  for (int64_t starts_us = 50'000; starts_us < 1'200'000; starts_us += 50'000) {
+    Sim sim;
+    const double weights[] = {4, 2, 1, 1};
+    for (TenantId id = 1; id <= 4; ++id)
+      sim.Add(id, {kStandard, weights[id - 1]}, kBusy);
+    sim.SetLoad(1, {.work_us = 2'000, .think_us = 30});
+    sim.Run(starts_us);
+    sim.SetLoad(1, kBusy);
+    sim.Measure();
+    sim.Run(5 * kSecond);
+    for (TenantId id = 1; id <= 4; ++id)
+      EXPECT_NEAR(sim.Share(id), weights[id - 1] / 8, 0.01)
+          << id << " after " << starts_us;
+  }
+}
+
 TEST(ArbiterSim, OneThatWaitsForShortKernelsGetsNoLessThanOnShortSlices) {
   Sim sim;
   sim.Add(1, {kStandard, 1}, {.work_us = 100, .think_us = 30});

@@ -5,6 +5,7 @@
 #include <bit>
 #include <cmath>
 #include <map>
+#include <utility>
 #include <vector>
 
 #include "share/arbiter.h"
@@ -17,7 +18,10 @@ namespace {
 constexpr int64_t kNoFactorUs = 10'000'000;
 constexpr double kFactorStep = 0.03;
 constexpr double kLongestSliceUs = 100'000;  // that a stretch leads to
-constexpr int64_t kObserveUs = 2'000'000;    // some fifty rotations
+// A window to judge by. Only what two windows running say is believed: a program
+// that starts, or changes what it does, is not yet how it will go on.
+constexpr int64_t kLeastWindowUs = 1'000'000;
+constexpr int kLeastRotations = 12;
 
 }  // namespace
 
@@ -79,6 +83,11 @@ void Arbiter::PlanStandard(int64_t now_us) {
 }
 
 void Arbiter::ObserveAnew(int64_t now_us) {
+  BeginWindow(now_us);
+  factor_seen_.reset();
+}
+
+void Arbiter::BeginWindow(int64_t now_us) {
   observe_from_us_ = now_us;
   slices_observed_us_ = 0;
   for (auto& [id, tenant] : tenants_) tenant.stays = {};
@@ -86,7 +95,9 @@ void Arbiter::ObserveAnew(int64_t now_us) {
 
 void Arbiter::UpdateEarlyLeavers(int64_t now_us) {
   if (turns_) ObserveAnew(now_us);
-  if (slices_observed_us_ < kObserveUs) return;
+  if (slices_observed_us_ <
+      std::max<double>(kLeastWindowUs, kLeastRotations * RotationUs()))
+    return;
   std::vector<Stays> stays;
   std::vector<Tenant*> whose;
   for (const auto& [id, due_us] : DueSlices(now_us)) {
@@ -100,8 +111,11 @@ void Arbiter::UpdateEarlyLeavers(int64_t now_us) {
     stays.push_back(t);
     whose.push_back(&tenant);
   }
-  double factor = SliceFactor(&stays, slices_observed_us_);
-  ObserveAnew(now_us);
+  const double seen = SliceFactor(&stays, slices_observed_us_);
+  BeginWindow(now_us);
+  const auto seen_before = std::exchange(factor_seen_, seen);
+  if (!seen_before) return;
+  double factor = std::max(*seen_before, seen);
   if (factor < 1 && now_us < no_factor_until_us_) factor = 1;
   if (std::abs(factor - slice_factor_) <= kFactorStep * slice_factor_) return;
   if (factor == 1) no_factor_until_us_ = now_us + kNoFactorUs;

@@ -51,6 +51,14 @@ class Sim {
     Send(ProcessGroups{id, 1});
   }
 
+  // From now on it does something else.
+  void SetLoad(TenantId id, Load load) {
+    Group& group = groups_.at(id);
+    group.load = load;
+    group.left_us = 0;
+    group.next_us = now_us_ + load.think_us;
+  }
+
   // The log becomes readable, or no longer is.
   void SetSource(Source source) {
     source_ = source;

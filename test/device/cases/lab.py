@@ -266,8 +266,10 @@ class Request(typing.NamedTuple):
     """Microseconds of a worker's request; at: CLOCK_MONOTONIC ns of its end."""
     total: float
     launch: float  # until the last launch returned
+    wait: float  # from the first launch until the GPU began, more than the least of the requests around it
     gpu: float  # from the start of its first kernel to the end of its last, by the GPU's clock
     starved: float  # its thread had no processor; below 0: unknown
+    stall: float  # longest between two looks whether it is done: the machine stood still
     at: int
 
 
@@ -299,8 +301,15 @@ class Stamps:
     def with_requests(self, requests, begin, end):
         """What is known of each request that was done then: when, and microseconds (Request), the fastest first."""
         values = requests.all()
-        fours = zip(*(values[i::4] for i in range(4)))
-        return sorted((Request(*(v / 1e3 for v in four), at) for at, four in zip(self.all(), fours) if begin <= at < end))
+        rows = list(zip(self.all(), *(values[i::6] for i in range(6))))
+        # The GPU's clock against the host's: drifts, but not within a second.
+        ahead = [began - (at - total) for at, total, _, began, _, _, _ in rows]
+        found = []
+        for i, (at, total, launch, _, gpu, starved, stall) in enumerate(rows):
+            wait = ahead[i] - min(ahead[max(0, i - 40):i + 41])
+            if begin <= at < end:
+                found.append(Request(*(v / 1e3 for v in (total, launch, wait, gpu, starved, stall)), at))
+        return sorted(found)
 
     def first_after(self, ns):
         """Looks from the end: it was a moment ago."""

@@ -10,10 +10,11 @@
 // can be read any time). With --fork, FILE.0, FILE.1 ... and one process each.
 // A unit is K launches, one if not said; with the graph kinds, of 100 kernels
 // each. With --think-us a unit is a request, alone under way, and the pause
-// follows it; --requests gets four numbers of each, in ns: from the first
-// launch to the end, until the last launch returned, from the GPU's first
-// kernel to its last, and how long this thread waited for a processor meanwhile
-// (-1: unknown).
+// follows it; --requests gets six numbers of each, in ns: from the first
+// launch to the end, until the last launch returned, when the GPU began (by its
+// own clock), from its first kernel to its last, how long this thread waited
+// for a processor meanwhile (-1: unknown), and the longest time between two of
+// its looks whether the GPU is done: a machine that stands still.
 // --cpu: the processor of the thread that launches; others go where they like.
 #include <fcntl.h>
 #include <sched.h>
@@ -24,6 +25,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cstring>
 #include <string>
@@ -177,12 +179,14 @@ int Work(int argc, char** argv, const std::string& path) {
   const int kernels = number("kernels", 1);
   const int depth = think_ns > 0 ? 1 : number("depth", 3);
   std::vector<CUevent> events(depth);
-  CUevent first = nullptr;
-  MUST(CU(cuEventCreate)(&first, 0));
+  CUevent epoch = nullptr, first = nullptr;
+  for (CUevent* event : {&epoch, &first}) MUST(CU(cuEventCreate)(event, 0));
   for (CUevent& event : events) MUST(CU(cuEventCreate)(&event, 0));
   // Now that the driver's threads, and Rondo's, are there.
   if (const int cpu = number("cpu", -1); cpu >= 0) OnProcessor(cpu);
   const RunDelay delay;
+  MUST(CU(cuEventRecord)(epoch, nullptr));
+  MUST(CU(cuEventSynchronize)(epoch));
   const int64_t end = gpu::NowNs() + int64_t(number("seconds", 60) * 1e9);
   uint64_t launched = 0;
   for (uint64_t done = 0; !ended && gpu::NowNs() < end; ++done) {
@@ -194,16 +198,28 @@ int Work(int argc, char** argv, const std::string& path) {
       MUST(CU(cuEventRecord)(events[launched % depth], nullptr));
     }
     const int64_t sent = gpu::NowNs();
-    MUST(CU(cuEventSynchronize)(events[done % depth]));
-    const int64_t now = gpu::NowNs();
+    int64_t now = sent, stall = 0;
     if (requests) {
-      float ms = 0;
+      for (CUresult state = CUDA_ERROR_NOT_READY;
+           state == CUDA_ERROR_NOT_READY;) {
+        state = CU(cuEventQuery)(events[done % depth]);
+        if (state != CUDA_ERROR_NOT_READY) MUST(state);
+        stall = std::max(stall, gpu::NowNs() - now);
+        now = gpu::NowNs();
+      }
+      float begin_ms = 0, ms = 0;
+      MUST(CU(cuEventElapsedTime)(&begin_ms, epoch, first));
       MUST(CU(cuEventElapsedTime)(&ms, first, events[done % depth]));
       const int64_t after = delay.Now();
       Add(*requests, now - asked);
       Add(*requests, sent - asked);
+      Add(*requests, static_cast<int64_t>(begin_ms * 1e6));
       Add(*requests, static_cast<int64_t>(ms * 1e6));
       Add(*requests, after < 0 ? -1 : after - delayed);
+      Add(*requests, stall);
+    } else {
+      MUST(CU(cuEventSynchronize)(events[done % depth]));
+      now = gpu::NowNs();
     }
     Add(stamps, now);
     if (think_ns > 0) SleepUntil(now + think_ns);
