@@ -22,6 +22,8 @@
 namespace rondo::run {
 
 inline constexpr size_t kMaxMessage = 4096;
+// In the run folder: what the arbiter has to say.
+inline constexpr char kArbiterLog[] = "arbiter.log";
 
 struct Request {
   int gpu = 0;  // index, as nvidia-smi counts; of no meaning with a slot

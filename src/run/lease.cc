@@ -36,7 +36,7 @@ absl::Status StartArbiter(const std::string& run_dir,
   UniqueFd ours(ends[0]), theirs(ends[1]);
   posix_spawn_file_actions_t actions;
   posix_spawn_file_actions_init(&actions);
-  const std::string log = run_dir + "/arbiter.log";
+  const std::string log = absl::StrCat(run_dir, "/", kArbiterLog);
   posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0);
   posix_spawn_file_actions_adddup2(&actions, theirs.get(), 1);
   posix_spawn_file_actions_addopen(&actions, 2, log.c_str(),
@@ -100,7 +100,7 @@ absl::StatusOr<Lease> Lease::Take(const std::string& run_dir,
     if (!absl::IsUnavailable(last)) break;
   }
   return last.ok() ? absl::UnavailableError(absl::StrCat(
-                         "no arbiter listens; see ", run_dir, "/arbiter.log"))
+                         "no arbiter listens; see ", run_dir, "/", kArbiterLog))
                    : last;
 }
 

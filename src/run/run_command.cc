@@ -29,6 +29,7 @@
 #include "run/arbiter.h"
 #include "run/gpus.h"
 #include "run/lease.h"
+#include "run/log_file.h"
 #include "run/program.h"
 #include "run/status.h"
 #include "share/shim_library.h"
@@ -38,6 +39,8 @@ namespace {
 
 constexpr int kNoSuchProgram = 127;  // as shells say it
 constexpr size_t kDescriptors = 65536;
+constexpr int64_t kMostLogBytes = 4 << 20;
+constexpr MonotonicTime kLogLook = std::chrono::seconds(10);
 
 // What stands behind it in the longest path of a slot's socket (unix(7)).
 constexpr char kLongestSocket[] =
@@ -195,6 +198,12 @@ int OwnWords(const CLI::App& app, int argc, char** argv) {
   return argc;
 }
 
+// For as long as the loop runs.
+void BoundLog(EventLoop& loop) {
+  CutLog(STDERR_FILENO, kArbiterLog, kMostLogBytes);
+  loop.RunAfter(kLogLook, [&loop] { BoundLog(loop); });
+}
+
 }  // namespace
 
 int RunCommand(int argc, char** argv) {
@@ -291,6 +300,7 @@ int RunArbiterCommand(int argc, char** argv) {
   }
   auto arbiter = Arbiter::Create(loop, rm::RealSystem(),
                                  {.run_dir = argv[1], .home = "."});
+  if (arbiter.ok()) BoundLog(loop);
   // Standard output is the starter's pipe: closing it says that the socket is
   // there (or that another's is).
   close(STDOUT_FILENO);

@@ -2,6 +2,7 @@
 //
 // `rondo run` by its executable, on a simulated node.
 
+#include <fcntl.h>
 #include <sched.h>
 #include <signal.h>
 #include <sys/resource.h>
@@ -23,6 +24,7 @@
 #include "run/control.h"
 #include "run/gpus.h"
 #include "run/inherited.h"
+#include "run/log_file.h"
 #include "run/program.h"
 #include "run/status.h"
 
@@ -283,6 +285,42 @@ TEST_F(RunTest, TheArbiterMayHaveMoreDescriptorsThanTheFirstRun) {
       "--status | grep -o \"arbiterPid.:[0-9]*\" | cut -d: -f2); "
       "ulimit -n; grep -c \"open files  *64 \" /proc/$pid/limits'"));
   EXPECT_EQ(outcome.text, "64\n0\n");
+}
+
+TEST_F(RunTest, TheLogOfTheArbiterIsBegunAnewWhereItIsLong) {
+  ASSERT_TRUE(MakeDirectories(dir_.path() + "/run", 0700).ok());
+  ASSERT_TRUE(WriteFileAtomically(dir_.path() + "/run/arbiter.log",
+                                  std::string(5 << 20, '\n'))
+                  .ok());
+  EXPECT_EQ(
+      Script("cd run; stat -c '%n %s' arbiter.log.1; grep -c class arbiter.log")
+          .text,
+      absl::StrCat("arbiter.log.1 ", 5 << 20, "\n1\n"));
+}
+
+TEST(CutLog, KeepsOneOldFile) {
+  TempDir dir = *TempDir::Create("rondo-run-test");
+  const std::string path = dir.path() + "/log", old = path + ".1";
+  const UniqueFd log(
+      open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600));
+  const auto say = [&](absl::string_view text) {
+    EXPECT_EQ(write(log.get(), text.data(), text.size()), 4);
+    CutLog(log.get(), path, 6);
+  };
+  say("one\n");
+  EXPECT_EQ(ReadFile(path).value_or(""), "one\n");
+  say("two\n");
+  say("3rd\n");
+  EXPECT_EQ(ReadFile(old).value_or(""), "one\ntwo\n");
+  EXPECT_EQ(ReadFile(path).value_or(""), "3rd\n");
+  say("4th\n");
+  EXPECT_EQ(ReadFile(old).value_or(""), "3rd\n4th\n");
+  EXPECT_EQ(ReadFile(path).value_or("?"), "");
+  // With its folder gone it can be no other file.
+  ASSERT_EQ(unlink(path.c_str()), 0);
+  say("5th\n");
+  say("6th\n");
+  EXPECT_EQ(lseek(log.get(), 0, SEEK_END), 0);
 }
 
 TEST(Arbiter, LooksAwayWhileItHasNoDescriptorsLeft) {
