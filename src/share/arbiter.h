@@ -107,7 +107,7 @@ class Arbiter {
   // For those that use all of their slices, beside some that do not.
   double slice_factor_ = 1;
   int64_t observe_from_us_ = 0;
-  int64_t slices_observed_us_ = 0;  // with everybody there and on his slice
+  int64_t slices_observed_us_ = 0;     // with everybody there and on his slice
   std::optional<double> factor_seen_;  // what the window before this one said
   int64_t no_factor_until_us_ = INT64_MIN / 2;  // a shorter slice did not help
   bool turns_ = false;  // a latency tenant is being served

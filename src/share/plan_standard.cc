@@ -18,8 +18,8 @@ namespace {
 constexpr int64_t kNoFactorUs = 10'000'000;
 constexpr double kFactorStep = 0.03;
 constexpr double kLongestSliceUs = 100'000;  // that a stretch leads to
-// A window to judge by. Only what two windows running say is believed: a program
-// that starts, or changes what it does, is not yet how it will go on.
+// A window to judge by. Only what two windows running say is believed: a
+// program that starts, or changes what it does, is not yet how it will go on.
 constexpr int64_t kLeastWindowUs = 1'000'000;
 constexpr int kLeastRotations = 12;
 
