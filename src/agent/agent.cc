@@ -2,8 +2,6 @@
 #include "agent/agent.h"
 
 #include <signal.h>
-#include <sys/signalfd.h>
-#include <unistd.h>
 
 #include <cstdlib>
 #include <ctime>
@@ -20,15 +18,16 @@
 #include "agent/node_api.h"
 #include "agent/sharing.h"
 #include "agent/slot_folder.h"
+#include "base/ending.h"
 #include "base/event_loop.h"
 #include "base/file.h"
 #include "base/log.h"
 #include "base/signals.h"
 #include "base/status.h"
-#include "base/unique_fd.h"
 #include "base/version.h"
 #include "kube/node_watcher.h"
 #include "metrics/http_server.h"
+#include "rm/noted_system.h"
 #include "rm/system.h"
 
 namespace rondo::agent {
@@ -101,12 +100,14 @@ constexpr std::chrono::milliseconds kEmptyPatience{500};
 
 class Agent::Impl {
  public:
-  Impl(Options options, config::Getenv getenv, Gpus::Open open_nvml)
-      : options_(std::move(options)),
+  Impl(Options options, config::Getenv getenv, Gpus::Open open_nvml,
+       CallsInFlight& calls)
+      : calls_(calls),
+        options_(std::move(options)),
         getenv_(std::move(getenv)),
         no_slots_(NoSlots(options_, getenv_)),
         slot_dir_(no_slots_.empty() ? options_.state_dir : ""),
-        sharing_(loop_, rm::RealSystem(), [this] { return gpus_.nvml(); },
+        sharing_(loop_, system_, [this] { return gpus_.nvml(); },
                  {.folder = slot_dir_,
                   .no_folder = no_slots_,
                   .dev_dir = PathUnder(options_.root, "/dev"),
@@ -135,7 +136,7 @@ class Agent::Impl {
 
  private:
   absl::Status WatchSignals();
-  void OnSignal();
+  void OnSignal(int signal);
   absl::Status StartHttp();
   // True where a label will come (or an error), so that the first load waits
   // for it.
@@ -155,13 +156,16 @@ class Agent::Impl {
     loop_.Stop();
   }
 
+  CallsInFlight& calls_;
   const Options options_;
   const config::Getenv getenv_;
   const std::string no_slots_, slot_dir_;  // one of them is empty
   const int64_t start_unix_seconds_ = time(nullptr);
 
   EventLoop loop_;
-  UniqueFd signals_;
+  // Before all that may wait for the driver in its destructor.
+  std::optional<Ending> ending_;
+  rm::NotedSystem system_{rm::RealSystem(), calls_};
   Sharing sharing_;
   Gpus gpus_;
   ConfigKeeper keeper_;
@@ -194,25 +198,29 @@ absl::Status Agent::Impl::Run() {
     FirstLoad();
   }
   loop_.Run();
+  ending_->Begin(ExitCode(result_));
   return result_;
 }
 
 absl::Status Agent::Impl::WatchSignals() {
-  RONDO_ASSIGN_OR_RETURN(signals_,
+  RONDO_ASSIGN_OR_RETURN(UniqueFd signals,
                          WatchedSignals({SIGHUP, SIGINT, SIGTERM, SIGQUIT}));
-  return loop_.Watch(signals_.get(), [this] { OnSignal(); });
+  ending_.emplace(calls_, std::move(signals),
+                  [this](int signal) -> std::optional<int> {
+                    loop_.Post([this, signal] { OnSignal(signal); });
+                    if (signal == SIGHUP) return std::nullopt;
+                    return kExitOk;
+                  });
+  return absl::OkStatus();
 }
 
-void Agent::Impl::OnSignal() {
-  signalfd_siginfo info;
-  while (read(signals_.get(), &info, sizeof(info)) == sizeof(info)) {
-    if (info.ssi_signo != SIGHUP) {
-      LogInfo("signal ", info.ssi_signo, ": stopping");
-      loop_.Stop();
-    } else if (loaded_) {
-      LogInfo("SIGHUP: reading config and GPUs anew");
-      Load(/*always=*/true).IgnoreError();  // told and kept by the keeper
-    }
+void Agent::Impl::OnSignal(int signal) {
+  if (signal != SIGHUP) {
+    LogInfo("signal ", signal, ": stopping");
+    loop_.Stop();
+  } else if (loaded_) {
+    LogInfo("SIGHUP: reading config and GPUs anew");
+    Load(/*always=*/true).IgnoreError();  // told and kept by the keeper
   }
 }
 
@@ -357,9 +365,10 @@ metrics::NodeView Agent::Impl::View() const {
   return view;
 }
 
-Agent::Agent(Options options, config::Getenv getenv, Gpus::Open open_nvml)
+Agent::Agent(Options options, config::Getenv getenv, Gpus::Open open_nvml,
+             CallsInFlight& calls)
     : impl_(std::make_unique<Impl>(std::move(options), std::move(getenv),
-                                   std::move(open_nvml))) {}
+                                   std::move(open_nvml), calls)) {}
 Agent::~Agent() = default;
 
 absl::Status Agent::Run() { return impl_->Run(); }

@@ -6,7 +6,8 @@
 // Life: HTTP up -> the node's label (waits at most 5 s for it) -> config ->
 // NVML -> servers registered with kubelet. Then it follows changes of the
 // config, the label, the GPUs and kubelet. SIGHUP reads everything anew;
-// SIGTERM, SIGINT and SIGQUIT end it.
+// SIGTERM, SIGINT and SIGQUIT end it, in bounded time also where a call of the
+// driver hangs (base/ending.h).
 
 #ifndef RONDO_AGENT_AGENT_H_
 #define RONDO_AGENT_AGENT_H_
@@ -16,6 +17,7 @@
 #include "absl/status/status.h"
 #include "agent/gpus.h"
 #include "agent/options.h"
+#include "base/in_flight.h"
 #include "config/compile.h"
 
 namespace rondo::agent {
@@ -23,7 +25,9 @@ namespace rondo::agent {
 class Agent {
  public:
   // getenv and open_nvml are parameters so that a test may pass its own.
-  Agent(Options options, config::Getenv getenv, Gpus::Open open_nvml);
+  // calls, of open_nvml's too, outlives it.
+  Agent(Options options, config::Getenv getenv, Gpus::Open open_nvml,
+        CallsInFlight& calls);
   ~Agent();
   Agent(const Agent&) = delete;
   Agent& operator=(const Agent&) = delete;

@@ -6,6 +6,7 @@
 
 #include "agent/agent.h"
 #include "agent/options.h"
+#include "base/in_flight.h"
 #include "base/log.h"
 #include "base/status.h"
 #include "nvml/library.h"
@@ -26,11 +27,14 @@ int AgentCommand(int argc, char** argv) {
   ParsedOptions parsed = ParseOptions(argc, argv, Environment);
   if (!parsed.options) return parsed.exit_code;
   SetLogLevel(parsed.options->log_level);
+  CallsInFlight calls;
   Agent agent(
       *std::move(parsed.options), Environment,
-      [](const std::string& container_driver_root) {
-        return nvml::Real::Load(nvml::FindLibrary(container_driver_root));
-      });
+      [&calls](const std::string& container_driver_root) {
+        return nvml::Real::Load(nvml::FindLibrary(container_driver_root),
+                                &calls);
+      },
+      calls);
   const absl::Status status = agent.Run();
   if (!status.ok()) LogError("stopping: ", status.message());
   return ExitCode(status);

@@ -5,6 +5,7 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include <filesystem>
 #include <fstream>
 
 #include "agent/test_agent.h"
@@ -153,6 +154,19 @@ TEST_F(AgentTest, AGpuLostAtTheStartIsOfferedOnceItIsBack) {
   ASSERT_TRUE(kubelet_.WaitForAllocatable(kGpu, 1));
   ASSERT_TRUE(node_->Clear(1).ok());
   EXPECT_TRUE(kubelet_.WaitForAllocatable(kGpu, 2));
+}
+
+TEST_F(AgentTest, EndsThoughNvmlHangs) {
+  std::filesystem::copy_file(HANGING_NVML, node_->library_path(),
+                             std::filesystem::copy_options::overwrite_existing);
+  Start({});
+  ASSERT_TRUE(agent_->NextLineWith("listening on").ok());
+  agent_->Signal(SIGTERM);
+  EXPECT_TRUE(agent_
+                  ->NextLineWith("ending without having waited for "
+                                 "nvmlInit_v2 (for ")
+                  .ok());
+  EXPECT_EQ(agent_->Wait(), kExitOk);
 }
 
 TEST_F(AgentTest, SighupReadsEverythingAnew) {

@@ -3,6 +3,7 @@
 // A pod's way through the agent: the slots that a config makes; then programs
 // started with what Allocate answered, on the simulated kernel driver.
 
+#include <poll.h>
 #include <signal.h>
 #include <unistd.h>
 
@@ -13,10 +14,12 @@
 #include "absl/strings/str_cat.h"
 #include "agent/test_pod.h"
 #include "base/clock.h"
+#include "base/unix_socket.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "nlohmann/json.hpp"
 #include "sim/driver/node_driver.h"
+#include "sim/driver/protocol.h"
 #include "sim/driver/test_tenant.h"
 
 namespace rondo::agent {
@@ -284,6 +287,27 @@ TEST_F(PodTest, ItsProblemNamesTheKeyThatTheNodeHasNow) {
           .ok());
   EXPECT_THAT(Sharing()["problem"].get<std::string>(),
               StartsWith(Path("configs/default") + ": line 2"));
+}
+
+TEST_F(PodTest, TheAgentEndsThoughTheDriverHangs) {
+  Config("rondo: {memory: enforce, slotMemory: 2Gi}\n");
+  const std::string library = node_->library_path();
+  driver_.reset();
+  // One that takes requests and answers none.
+  auto driver =
+      ListenUnix(absl::StrCat(library.substr(0, library.rfind('/') + 1),
+                              sim::driver::kSocketPrefix, "nvidiactl"),
+                 SOCK_SEQPACKET, 0600);
+  ASSERT_TRUE(driver.ok()) << driver.status();
+  StartAgent();
+  Admit("a");
+  pollfd asked{.fd = driver->get(), .events = POLLIN, .revents = 0};
+  ASSERT_EQ(poll(&asked, 1, 20'000), 1);
+  agent_->Signal(SIGTERM);
+  const auto told = agent_->NextLineWith("ending without having waited for ");
+  ASSERT_TRUE(told.ok()) << told.status();
+  EXPECT_THAT(*told, HasSubstr("/dev/nvidiactl (for "));
+  EXPECT_EQ(agent_->Wait(), 0);
 }
 
 TEST_F(PodTest, WithoutTheKeyNothingIsInstalled) {

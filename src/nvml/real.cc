@@ -80,8 +80,9 @@ Real::~Real() {
   nvml_->shutdown();
 }
 
-absl::StatusOr<std::unique_ptr<Real>> Real::Load(const std::string& library) {
-  RONDO_ASSIGN_OR_RETURN(auto nvml, Symbols::Load(library));
+absl::StatusOr<std::unique_ptr<Real>> Real::Load(const std::string& library,
+                                                 CallsInFlight* calls) {
+  RONDO_ASSIGN_OR_RETURN(auto nvml, Symbols::Load(library, calls));
   RONDO_RETURN_IF_ERROR(nvml->Check(nvml->init(), "nvmlInit"));
   return std::unique_ptr<Real>(new Real(std::move(nvml)));
 }

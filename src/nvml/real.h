@@ -20,6 +20,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "base/in_flight.h"
 #include "nvml/backend.h"
 #include "nvml/nvml_abi.h"
 
@@ -32,9 +33,11 @@ class Symbols;
 class Real : public Backend {
  public:
   // library: a path, or a name for the system's loader; see FindLibrary.
-  // NotFound where it cannot be loaded, Unavailable where the driver does not
-  // run, else as Backend.
-  static absl::StatusOr<std::unique_ptr<Real>> Load(const std::string& library);
+  // calls: where NVML's functions are noted while they run; outlives the
+  // object. NotFound where it cannot be loaded, Unavailable where the driver
+  // does not run, else as Backend.
+  static absl::StatusOr<std::unique_ptr<Real>> Load(
+      const std::string& library, CallsInFlight* calls = nullptr);
   ~Real() override;
 
   absl::StatusOr<std::string> DriverVersion() override;

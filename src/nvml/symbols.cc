@@ -32,7 +32,7 @@ absl::StatusCode Code(Return result) {
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<const Symbols>> Symbols::Load(
-    const std::string& library) {
+    const std::string& library, CallsInFlight* calls) {
   std::unique_ptr<Symbols> symbols(new Symbols);
   // RTLD_NODELETE: the driver's library leaves threads and handlers behind that
   // must not lose their code.
@@ -43,8 +43,9 @@ absl::StatusOr<std::unique_ptr<const Symbols>> Symbols::Load(
   const auto find = [&](const char* name) {
     return dlsym(symbols->library_, name);
   };
-#define RONDO_NVML_LOAD(member, symbol, arguments) \
-  symbols->member.pointer = reinterpret_cast<Return(*) arguments>(find(symbol));
+#define RONDO_NVML_LOAD(member, symbol, arguments)                        \
+  symbols->member = {reinterpret_cast<Return(*) arguments>(find(symbol)), \
+                     symbol, calls};
   RONDO_NVML_SYMBOLS(RONDO_NVML_LOAD)
 #undef RONDO_NVML_LOAD
   symbols->error_string_ =

@@ -12,6 +12,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "base/in_flight.h"
 #include "nvml/nvml_abi.h"
 
 // X(member, exported name, arguments).
@@ -79,9 +80,9 @@ namespace rondo::nvml::abi {
 // that "too old a driver" is an answer like others.
 class Symbols {
  public:
-  // NotFound with the loader's reason.
+  // NotFound with the loader's reason. calls outlives the object; may be null.
   static absl::StatusOr<std::unique_ptr<const Symbols>> Load(
-      const std::string& library);
+      const std::string& library, CallsInFlight* calls);
   Symbols(const Symbols&) = delete;
   ~Symbols();
 
@@ -92,9 +93,13 @@ class Symbols {
   template <typename... Args>
   struct Function {
     Return (*pointer)(Args...) = nullptr;
+    const char* symbol = nullptr;
+    CallsInFlight* calls = nullptr;
     explicit operator bool() const { return pointer != nullptr; }
     Return operator()(Args... args) const {
-      return pointer == nullptr ? kFunctionNotFound : pointer(args...);
+      if (pointer == nullptr) return kFunctionNotFound;
+      const CallsInFlight::Scope scope(calls, symbol);
+      return pointer(args...);
     }
   };
   template <typename Signature>

@@ -57,8 +57,9 @@ absl::StatusOr<std::unique_ptr<Arbiter>> Arbiter::Create(EventLoop& loop,
     arbiter->old_slots_ = InheritedSlots(arbiter->options_.run_dir).slots;
   arbiter->feed_ = std::make_unique<agent::ActivityFeed>(
       loop, system, *arbiter->share_,
-      []() -> absl::StatusOr<std::shared_ptr<nvml::Backend>> {
-        return nvml::Real::Load(nvml::FindLibrary(""));
+      [calls = arbiter->options_.calls]()
+          -> absl::StatusOr<std::shared_ptr<nvml::Backend>> {
+        return nvml::Real::Load(nvml::FindLibrary(""), calls);
       },
       agent::ActivityFeed::Options{});
   RONDO_RETURN_IF_ERROR(arbiter->Listen());
@@ -72,7 +73,8 @@ Arbiter::Arbiter(EventLoop& loop, Options options, UniqueFd lock,
       options_(std::move(options)),
       lock_(std::move(lock)),
       listener_(std::move(listener)),
-      share_(std::move(share)) {}
+      share_(std::move(share)),
+      gpus_(options_.calls) {}
 
 Arbiter::~Arbiter() {
   *alive_ = false;

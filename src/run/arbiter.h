@@ -21,6 +21,7 @@
 #include "absl/status/statusor.h"
 #include "agent/activity_feed.h"
 #include "base/event_loop.h"
+#include "base/in_flight.h"
 #include "base/ticker.h"
 #include "base/unique_fd.h"
 #include "rm/system.h"
@@ -37,6 +38,8 @@ class Arbiter {
     std::string run_dir;  // as environments of its programs name it
     // The same folder, as it makes and removes files there by.
     std::string home;
+    // Where calls of NVML are noted; may be null.
+    CallsInFlight* calls = nullptr;
     // How long it stays after the last client.
     std::chrono::milliseconds linger{1000};
     // How often a slot without a run is asked who may still come to it.

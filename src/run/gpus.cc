@@ -11,7 +11,7 @@
 namespace rondo::run {
 
 absl::Status Gpus::Read() {
-  auto nvml = nvml::Real::Load(nvml::FindLibrary(""));
+  auto nvml = nvml::Real::Load(nvml::FindLibrary(""), calls_);
   if (!nvml.ok())
     return absl::FailedPreconditionError(absl::StrCat(
         "no NVIDIA driver on this machine: ", nvml.status().message()));

@@ -17,6 +17,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "base/in_flight.h"
 
 namespace rondo::run {
 
@@ -27,6 +28,9 @@ struct Gpu {
 
 class Gpus {
  public:
+  // calls: where calls of NVML are noted; may be null.
+  explicit Gpus(CallsInFlight* calls) : calls_(calls) {}
+
   // The GPU of that index, as nvidia-smi counts. InvalidArgument where there is
   // none, FailedPrecondition without a driver, with one that cannot be
   // governed, or in MIG mode; else the GPU's own error.
@@ -35,6 +39,7 @@ class Gpus {
  private:
   absl::Status Read();
 
+  CallsInFlight* const calls_;
   // Empty until read; an error is read again.
   std::vector<absl::StatusOr<Gpu>> gpus_;
 };

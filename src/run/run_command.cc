@@ -19,12 +19,15 @@
 #include "absl/strings/str_cat.h"
 #include "agent/own_options.h"
 #include "agent/tenant_text.h"
+#include "base/ending.h"
 #include "base/event_loop.h"
 #include "base/file.h"
+#include "base/in_flight.h"
 #include "base/log.h"
 #include "base/status.h"
 #include "base/usage.h"
 #include "config/amount.h"
+#include "rm/noted_system.h"
 #include "rm/system.h"
 #include "run/arbiter.h"
 #include "run/gpus.h"
@@ -290,7 +293,11 @@ int RunArbiterCommand(int argc, char** argv) {
     SetLogLevel(ParseLogLevel(name).value_or(LogLevel::kInfo));
   // Several for each program. The first run's limit is for its own.
   AllowDescriptors(kDescriptors);
+  CallsInFlight calls;
+  rm::NotedSystem system(rm::RealSystem(), calls);
   EventLoop loop;
+  // Before the arbiter, whose end may wait for the driver.
+  Ending ending(calls);
   // The folder may be removed, as that of a user who logs out is, and another
   // take its name, with an arbiter and sockets of its own. (And it would keep
   // the first run's folder in use.)
@@ -298,8 +305,8 @@ int RunArbiterCommand(int argc, char** argv) {
     LogError(ErrnoStatus(absl::StrCat("arbiter: cd ", argv[1])).message());
     return kExitFailure;
   }
-  auto arbiter = Arbiter::Create(loop, rm::RealSystem(),
-                                 {.run_dir = argv[1], .home = "."});
+  auto arbiter = Arbiter::Create(
+      loop, system, {.run_dir = argv[1], .home = ".", .calls = &calls});
   if (arbiter.ok()) BoundLog(loop);
   // Standard output is the starter's pipe: closing it says that the socket is
   // there (or that another's is).
@@ -315,6 +322,7 @@ int RunArbiterCommand(int argc, char** argv) {
     return ExitCode(arbiter.status());
   }
   loop.Run();
+  ending.Begin(kExitOk);
   return kExitOk;
 }
 

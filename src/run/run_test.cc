@@ -278,6 +278,24 @@ TEST_F(RunTest, TheArbiterCanBeEndedBySignals) {
   EXPECT_EQ(outcome.text, "SigBlk:\t0000000000000000\n");
 }
 
+TEST_F(RunTest, TheArbiterEndsThoughTheDriverHangs) {
+  // The first parent is the simulated driver.
+  ASSERT_TRUE(
+      WriteFileAtomically(
+          dir_.path() + "/script",
+          absl::StrCat("cd ", dir_.path(), "\n", run_,
+                       "-- sh -c 'kill -STOP $1; ", run_,
+                       "--status' sh $PPID | grep -o 'arbiterPid.:[0-9]*' | "
+                       "cut -d: -f2 >pid\n"
+                       "timeout 20 tail -s 0.1 --pid=$(cat pid) -f /dev/null; "
+                       "kill -CONT $PPID; cat run/arbiter.log\n"))
+          .ok());
+  EXPECT_THAT(Shell(absl::StrCat(RONDO, " sim --profile H200 -- bash ",
+                                 dir_.path(), "/script"))
+                  .text,
+              HasSubstr("ending without having waited for the driver's "));
+}
+
 TEST_F(RunTest, TheArbiterMayHaveMoreDescriptorsThanTheFirstRun) {
   const Outcome outcome = Shell(absl::StrCat(
       "ulimit -Sn 64; ", RONDO, " sim --profile H200 -- ", run_,
