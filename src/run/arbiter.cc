@@ -41,11 +41,13 @@ absl::StatusOr<std::unique_ptr<Arbiter>> Arbiter::Create(EventLoop& loop,
                                                          rm::System& system,
                                                          Options options) {
   RONDO_ASSIGN_OR_RETURN(UniqueFd lock, Lock(options));
-  RONDO_ASSIGN_OR_RETURN(auto share,
-                         share::Share::Create(loop, RealClock(), system,
-                                              {.run_dir = options.home}));
-  // One that ends as it should takes its socket along.
+  // One that ends as it should takes its socket along, and leaves nobody who
+  // holds something: then no program has to wait until all have told.
   const bool heir = access(ControlSocket(options.home).c_str(), F_OK) == 0;
+  share::ShareOptions sharing{.run_dir = options.home};
+  sharing.replay_window = options.replay_window * (heir ? 1 : 0);
+  RONDO_ASSIGN_OR_RETURN(
+      auto share, share::Share::Create(loop, RealClock(), system, sharing));
   RONDO_ASSIGN_OR_RETURN(
       UniqueFd listener,
       // What is there is of a dead one: the lock is ours.

@@ -44,6 +44,8 @@ class Arbiter {
     std::chrono::milliseconds linger{1000};
     // How often a slot without a run is asked who may still come to it.
     std::chrono::milliseconds look{1000};
+    // After one that died: see share::ShareOptions.
+    std::chrono::milliseconds replay_window{500};
   };
 
   static absl::StatusOr<std::unique_ptr<Arbiter>> Create(EventLoop& loop,

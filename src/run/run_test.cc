@@ -27,6 +27,7 @@
 #include "run/log_file.h"
 #include "run/program.h"
 #include "run/status.h"
+#include "share/test_shim.h"
 
 namespace rondo::run {
 namespace {
@@ -364,6 +365,29 @@ TEST(Arbiter, LooksAwayWhileItHasNoDescriptorsLeft) {
     loop.RunOnce(std::chrono::milliseconds(10));
   EXPECT_EQ(setrlimit(RLIMIT_NOFILE, &before), 0);
   EXPECT_LT(rounds, 200) << "a busy loop makes thousands";
+}
+
+// Whoever ran before has left folders of slots, and nobody in them.
+TEST(Arbiter, MakesNobodyWaitForTheProgramsOfOneThatEndedAsItShould) {
+  const TempDir dir = *TempDir::Create("rondo-run-test");
+  ASSERT_TRUE(MakeDirectories(dir.path() + "/GPU-x-0", 0755).ok());
+  EventLoop loop;
+  auto arbiter = Arbiter::Create(loop, rm::RealSystem(),
+                                 {.run_dir = dir.path(),
+                                  .home = dir.path(),
+                                  .replay_window = std::chrono::hours(1)});
+  ASSERT_TRUE(arbiter.ok()) << arbiter.status();
+  const auto client = ConnectUnix(ControlSocket(dir.path()), SOCK_SEQPACKET);
+  ASSERT_TRUE(client.ok()) << client.status();
+  const std::string request = EncodeRequest({.slot = "GPU-x::0"});
+  ASSERT_EQ(send(client->get(), request.data(), request.size(), 0),
+            static_cast<ssize_t>(request.size()));
+  share::TestShim shim(&loop);
+  ASSERT_TRUE(share::RunUntil(loop, [&] {
+    return shim.Connect(dir.path() + "/GPU-x-0/" + wire::kSocketName);
+  }));
+  ASSERT_TRUE(shim.Hello().has_value());
+  EXPECT_TRUE(shim.Reserve(1, 4096));
 }
 
 TEST_F(RunTest, CanBeEndedWhileTheArbiterDoesNotAnswer) {
