@@ -3,6 +3,7 @@
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
 #include "base/status.h"
 #include "nvml/library.h"
 #include "nvml/real.h"
@@ -50,6 +51,10 @@ absl::StatusOr<Gpu> Gpus::Find(int index) {
 
 std::string GpuOfSlot(absl::string_view slot) {
   return std::string(slot.substr(0, slot.find("::")));
+}
+
+std::string FolderOfSlot(absl::string_view slot) {
+  return absl::StrReplaceAll(slot, {{"::", "-"}});
 }
 
 }  // namespace rondo::run

@@ -143,20 +143,22 @@ absl::StatusOr<Request> MakeRequest(const RunOptions& options) {
 absl::StatusOr<int> Run(const RunOptions& options) {
   RONDO_ASSIGN_OR_RETURN(Request request, MakeRequest(options));
   RONDO_ASSIGN_OR_RETURN(const std::string run_dir, RunDir(options.run_dir));
-  RONDO_RETURN_IF_ERROR(share::InstallShim(run_dir + "/lib"));
   const std::string self = "/proc/self/exe";
   std::optional<Lease> lease;
   RONDO_ASSIGN_OR_RETURN(lease, Lease::Take(run_dir, self, request));
   request.slot = lease->slot();
+  // Each slot has its own file: what a process has mapped tells its slot.
+  const std::string library = run_dir + "/" + FolderOfSlot(lease->slot());
+  RONDO_RETURN_IF_ERROR(share::InstallShim(library));
   // Up to here a signal ends us, also where the arbiter does not answer.
   const sigset_t program_mask = BlockSignals();
   Program program{
       .words = options.words,
-      .environment = {
-          "LD_PRELOAD=" + Preload(run_dir + "/lib/" + share::kShimName,
-                                  getenv("LD_PRELOAD")),
-          "RONDO_SLOTS=" + lease->slot(), "RONDO_RUN_DIR=" + run_dir,
-          "CUDA_VISIBLE_DEVICES=" + GpuOfSlot(lease->slot())}};
+      .environment = {"LD_PRELOAD=" + Preload(library + "/" + share::kShimName,
+                                              getenv("LD_PRELOAD")),
+                      "RONDO_SLOTS=" + lease->slot(),
+                      "RONDO_RUN_DIR=" + run_dir,
+                      "CUDA_VISIBLE_DEVICES=" + GpuOfSlot(lease->slot())}};
   const auto code = RunProgram(program, program_mask, lease->fd(), [&] {
     // The arbiter died. The program runs on, freed by its shim; another arbiter
     // takes it back under the same slot.

@@ -2,7 +2,6 @@
 //
 // `rondo run` by its executable, on a simulated node.
 
-#include <fcntl.h>
 #include <sched.h>
 #include <signal.h>
 #include <sys/resource.h>
@@ -23,8 +22,6 @@
 #include "run/arbiter.h"
 #include "run/control.h"
 #include "run/gpus.h"
-#include "run/inherited.h"
-#include "run/log_file.h"
 #include "run/program.h"
 #include "run/status.h"
 #include "share/test_shim.h"
@@ -156,38 +153,49 @@ TEST_F(RunTest, EndsWithItsTerminal) {
   EXPECT_THAT(outcome.text, HasSubstr("\nended\n"));
 }
 
-TEST_F(RunTest, ADaemonThatIsNotOnTheGpuYetKeepsItsSlotAsWell) {
-  // It closes what it inherits and loses its parent. Whoever reads the output
-  // of its rondo run sees the end of it all the same, and runs that come later
-  // get other slots.
-  ASSERT_TRUE(
-      WriteFileAtomically(
-          dir_.path() + "/daemon",
-          absl::StrCat("exec <>go >out 2>&1\n"
-                       "for fd in 3 4 5 6 7 8 9; do eval \"exec "
-                       "$fd>&-\"; done\n"
-                       "read x; exec ",
-                       TENANT, " --memory 4096 --seconds 0.1 --turns 1000\n"))
-          .ok());
-  const Outcome outcome = Script(absl::StrCat(
-      "mkfifo go; exec 7<>go\n"
-      "text=$(",
-      run_,
-      "--memory 2Gi -- sh -c 'setsid sh daemon & echo started')\n"
-      "echo $text $?\n",
-      run_, "-- printenv RONDO_SLOTS\n", run_,
-      "--status\necho >&7\n"
-      // When it has ended, its slot is free.
-      "for i in $(seq 1000); do slot=$(",
-      run_,
-      "-- printenv RONDO_SLOTS); case $slot in *::1) break;; esac; done\n"
-      "cat out; echo then $slot\n"));
-  EXPECT_THAT(outcome.text, HasSubstr("started 0\n"));
-  EXPECT_THAT(outcome.text, HasSubstr("::2\n")) << "0 is the outer's";
-  EXPECT_THAT(outcome.text, HasSubstr("\"memoryLimitBytes\":2147483648"));
-  EXPECT_THAT(outcome.text, HasSubstr("\"total_bytes\": 2147483648"));
-  EXPECT_THAT(outcome.text, HasSubstr("CUDA_ERROR_OUT_OF_MEMORY"));
-  EXPECT_THAT(outcome.text, HasSubstr("::1\n"));
+// A daemon that does `wait`, which ends at a line on its input, and only then
+// comes to the GPU. It closes what it inherits and loses its parent.
+class LateDaemonTest : public RunTest {
+ protected:
+  void KeepsItsSlot(const std::string& wait) {
+    ASSERT_TRUE(WriteFileAtomically(
+                    dir_.path() + "/daemon",
+                    absl::StrCat("exec <>go >out 2>&1\n"
+                                 "for fd in 3 4 5 6 7 8 9; do eval \"exec "
+                                 "$fd>&-\"; done\n",
+                                 wait, " ", TENANT,
+                                 " --memory 4096 --seconds 0.1 --turns 1000\n"))
+                    .ok());
+    // Whoever reads the output of its rondo run sees the end of it all the
+    // same, and runs that come later get other slots.
+    const Outcome outcome = Script(absl::StrCat(
+        "mkfifo go; exec 7<>go\n"
+        "text=$(",
+        run_,
+        "--memory 2Gi -- sh -c 'setsid sh daemon & echo started')\n"
+        "echo $text $?\n",
+        run_, "-- printenv RONDO_SLOTS\n", run_,
+        "--status\necho >&7\n"
+        // When it has ended, its slot is free.
+        "for i in $(seq 1000); do slot=$(",
+        run_,
+        "-- printenv RONDO_SLOTS); case $slot in *::1) break;; esac; done\n"
+        "cat out; echo then $slot\n"));
+    EXPECT_THAT(outcome.text, HasSubstr("started 0\n"));
+    EXPECT_THAT(outcome.text, HasSubstr("::2\n")) << "0 is the outer's";
+    EXPECT_THAT(outcome.text, HasSubstr("\"memoryLimitBytes\":2147483648"));
+    EXPECT_THAT(outcome.text, HasSubstr("\"total_bytes\": 2147483648"));
+    EXPECT_THAT(outcome.text, HasSubstr("CUDA_ERROR_OUT_OF_MEMORY"));
+    EXPECT_THAT(outcome.text, HasSubstr("::1\n"));
+  }
+};
+
+TEST_F(LateDaemonTest, KeepsItsSlotByItsEnvironment) {
+  KeepsItsSlot("read x; exec");
+}
+
+TEST_F(LateDaemonTest, KeepsItsSlotWhereItsTitleIsWrittenOverThat) {
+  KeepsItsSlot(absl::StrCat("exec ", TITLED));
 }
 
 TEST_F(RunTest, AnArbiterThatAnInnerRunStartedEndsWithTheLastProgram) {
@@ -224,23 +232,6 @@ TEST_F(RunTest, AnArbiterWhoseFolderWasRemovedLeavesTheNextOneAlone) {
                                dir_.path(), "/script"))
                 .text,
             "it listens\n");
-}
-
-TEST(InheritedSlotsTest, AreThoseThatTheEnvironmentNamesInTheFolder) {
-  const struct {
-    absl::string_view environment;
-    const char* slot;
-  } kCases[] = {
-      {absl::string_view("A=b\0RONDO_SLOTS=g::1\0RONDO_RUN_DIR=/r\0", 39),
-       "g::1"},
-      {absl::string_view("RONDO_RUN_DIR=/r\0RONDO_SLOTS=g::1", 33), "g::1"},
-      {absl::string_view("RONDO_SLOTS=g::1\0RONDO_RUN_DIR=/r2\0", 36), ""},
-      {absl::string_view("RONDO_SLOTS=g::1\0", 17), ""},
-      {absl::string_view("XRONDO_SLOTS=g::1\0RONDO_RUN_DIR=/r\0", 36), ""},
-      {"", ""},
-  };
-  for (const auto& c : kCases)
-    EXPECT_EQ(SlotIn(c.environment, "/r"), c.slot) << c.environment;
 }
 
 TEST_F(RunTest, ARelativeFolderHoldsWhereverTheProgramGoes) {
@@ -315,31 +306,6 @@ TEST_F(RunTest, TheLogOfTheArbiterIsBegunAnewWhereItIsLong) {
       Script("cd run; stat -c '%n %s' arbiter.log.1; grep -c class arbiter.log")
           .text,
       absl::StrCat("arbiter.log.1 ", 5 << 20, "\n1\n"));
-}
-
-TEST(CutLog, KeepsOneOldFile) {
-  TempDir dir = *TempDir::Create("rondo-run-test");
-  const std::string path = dir.path() + "/log", old = path + ".1";
-  const UniqueFd log(
-      open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600));
-  const auto say = [&](absl::string_view text) {
-    EXPECT_EQ(write(log.get(), text.data(), text.size()), 4);
-    CutLog(log.get(), path, 6);
-  };
-  say("one\n");
-  EXPECT_EQ(ReadFile(path).value_or(""), "one\n");
-  say("two\n");
-  say("3rd\n");
-  EXPECT_EQ(ReadFile(old).value_or(""), "one\ntwo\n");
-  EXPECT_EQ(ReadFile(path).value_or(""), "3rd\n");
-  say("4th\n");
-  EXPECT_EQ(ReadFile(old).value_or(""), "3rd\n4th\n");
-  EXPECT_EQ(ReadFile(path).value_or("?"), "");
-  // With its folder gone it can be no other file.
-  ASSERT_EQ(unlink(path.c_str()), 0);
-  say("5th\n");
-  say("6th\n");
-  EXPECT_EQ(lseek(log.get(), 0, SEEK_END), 0);
 }
 
 TEST(Arbiter, LooksAwayWhileItHasNoDescriptorsLeft) {
