@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "base/ending.h"
 #include "base/file.h"
 #include "base/status.h"
 #include "base/unix_socket.h"
@@ -21,6 +22,8 @@
 namespace rondo::run {
 namespace {
 
+constexpr int kRounds = 50, kQuickRounds = 10, kPauseMs = 100;
+static_assert((kRounds - kQuickRounds) * kPauseMs > Ending::kPatience.count());
 constexpr int kUpMs = 10'000;
 // The first answer waits for NVML's start, which wakes every GPU of the
 // machine.
@@ -84,9 +87,12 @@ absl::StatusOr<Lease> Lease::Take(const std::string& run_dir,
                                   const std::string& executable,
                                   const Request& request) {
   absl::Status last;
-  // An arbiter may be leaving just now, and holds its lock to the last: some
-  // rounds meet or make the next one, each as long as a process takes to start.
-  for (int round = 0; round < 50; ++round) {
+  // An arbiter may be leaving just now, and holds its lock to the last: a round
+  // meets or makes the next one. Mostly one of the first, each as long as a
+  // process takes to start; all take longer than an arbiter whose driver hangs
+  // (base/ending.h).
+  for (int round = 0; round < kRounds; ++round) {
+    if (round >= kQuickRounds) poll(nullptr, 0, kPauseMs);
     absl::StatusOr<UniqueFd> fd =
         ConnectUnix(ControlSocket(run_dir), SOCK_SEQPACKET);
     if (!fd.ok()) {

@@ -285,7 +285,16 @@ TEST_F(RunTest, TheArbiterEndsThoughTheDriverHangs) {
   EXPECT_THAT(Shell(absl::StrCat(RONDO, " sim --profile H200 -- bash ",
                                  dir_.path(), "/script"))
                   .text,
-              HasSubstr("ending without having waited for the driver's "));
+              HasSubstr("ending without having waited for "));
+}
+
+TEST_F(RunTest, WaitsForAnArbiterThatTakesItsTimeToEnd) {
+  // It has gone when whoever has its lock has.
+  const Outcome outcome = Shell(absl::StrCat(
+      "cd ", dir_.path(), "; mkdir -m 700 run; exec 9>run/arbiter.lock; ",
+      "flock 9; sleep 1 & exec 9>&-; ", RONDO, " sim --profile H200 -- ", run_,
+      "-- echo it ran"));
+  EXPECT_EQ(outcome.text, "it ran\n");
 }
 
 TEST_F(RunTest, TheArbiterMayHaveMoreDescriptorsThanTheFirstRun) {
