@@ -3,6 +3,7 @@
 #include "test/shim/fake_driver.h"
 
 #include <errno.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -12,6 +13,7 @@
 #include <cstring>
 #include <map>
 #include <mutex>
+#include <vector>
 
 #include "rm/abi.h"
 #include "rm/control.h"
@@ -42,7 +44,7 @@ struct Exported {
   Block* block;
   uint32_t tag;
 };
-std::map<int, Exported> exports;
+std::map<int, std::vector<Exported>> exports;
 uint64_t in_use = 0;
 std::string log_text;
 
@@ -137,6 +139,41 @@ uint32_t FbValue(uint32_t index) {
   }
 }
 
+// The descriptor holds one more name of each, until nobody asks: it is not seen
+// when it is closed.
+void Export(uint32_t client, int fd, const uint32_t* handles, uint32_t count) {
+  for (uint32_t i = 0; i < count; ++i) {
+    const Object& object = objects[{client, handles[i]}];
+    ++object.block->names;
+    exports[fd].push_back({object.block, object.tag});
+    Note("export with tag " + std::to_string(object.tag != 0));
+  }
+}
+
+void Import(uint32_t client, uint32_t parent, int fd, const uint32_t* handles,
+            uint32_t count) {
+  for (uint32_t i = 0; i < count; ++i) {
+    const auto [block, tag] = exports[fd][i];
+    ++block->names;
+    objects[{client, handles[i]}] = {.parent = parent,
+                                     .cls = rm::kClassMemoryLocal,
+                                     .block = block,
+                                     .tag = tag};
+  }
+}
+
+// An object of class 0xE0 holds the memory by names below it.
+void HoldBelow(uint32_t client, uint32_t holder,
+               const rm::ExportMemParams& params) {
+  static uint32_t next_name = 0xd0000000;
+  for (uint32_t i = 0; i < params.count; ++i) {
+    Object copy = objects[{client, params.handles[i]}];
+    copy.parent = holder;
+    ++copy.block->names;
+    objects[{client, next_name++}] = copy;
+  }
+}
+
 uint32_t Slice(const rm::ControlArg& arg, Object* group) {
   auto& params = At<rm::TimesliceParams>(arg.params);
   if (arg.cmd == rm::kCtrlGetTimeslice) {
@@ -193,22 +230,29 @@ uint32_t Control(uint64_t file, const rm::ControlArg& arg) {
     }
     case rm::kCtrlExportToFd: {
       const auto& params = At<rm::ExportToFdParams>(arg.params);
-      const Object& object = objects[{arg.client, params.object}];
-      ++object.block->names;
-      exports[params.fd] = {object.block, object.tag};
-      Note("export with tag " + std::to_string(object.tag != 0));
+      exports.erase(params.fd);
+      Export(arg.client, params.fd, &params.object, 1);
+      return rm::kOk;
+    }
+    case rm::kCtrlExportManyToFd: {
+      const auto& params = At<rm::ExportManyToFdParams>(arg.params);
+      Export(arg.client, params.fd, params.objects, params.count);
       return rm::kOk;
     }
     case rm::kCtrlImportFromFd: {
       const auto& params = At<rm::ImportFromFdParams>(arg.params);
-      const auto [block, tag] = exports[params.fd];
-      ++block->names;
-      objects[{arg.client, params.object}] = {.parent = params.parent,
-                                              .cls = rm::kClassMemoryLocal,
-                                              .block = block,
-                                              .tag = tag};
+      Import(arg.client, params.parent, params.fd, &params.object, 1);
       return rm::kOk;
     }
+    case rm::kCtrlImportManyFromFd: {
+      const auto& params = At<rm::ImportManyFromFdParams>(arg.params);
+      Import(arg.client, params.parent, params.fd, params.objects,
+             params.count);
+      return rm::kOk;
+    }
+    case rm::kCtrlExportMem:
+      HoldBelow(arg.client, arg.object, At<rm::ExportMemParams>(arg.params));
+      return rm::kOk;
     case rm::kCtrlSetTag:
     case rm::kCtrlGetTag: {
       if (it->second.block == nullptr || options().no_tags)
@@ -235,6 +279,19 @@ uint32_t Control(uint64_t file, const rm::ControlArg& arg) {
   }
 }
 
+// As a dma-buf: the descriptor comes back.
+void ExportToDmaBuf(uint32_t size, char* arg) {
+  auto& head = *reinterpret_cast<rm::DmaBufHead*>(arg);
+  const bool old = size == rm::kDmaBufSizeOld;
+  uint32_t handles[rm::kDmaBufMaxHandles];
+  memcpy(handles, arg + (old ? rm::kDmaBufHandlesAtOld : rm::kDmaBufHandlesAt),
+         sizeof handles);
+  head.fd = memfd_create("dmabuf", MFD_CLOEXEC);
+  Export(head.client, head.fd, handles, head.count);
+  memset(arg + (old ? rm::kDmaBufStatusAtOld : rm::kDmaBufStatusAt), 0,
+         sizeof(uint32_t));
+}
+
 uint32_t VidHeap(char* arg) {
   auto& head = *reinterpret_cast<rm::VidHeapArg*>(arg);
   auto& handle =
@@ -246,6 +303,7 @@ uint32_t VidHeap(char* arg) {
     case rm::kHeapInfo:
       head.total = options().total;
       head.free = options().total - in_use;
+      memcpy(arg + rm::kHeapInfoLargestAt, &head.free, sizeof head.free);
       return rm::kOk;
     case rm::kHeapFree:
       return FreeTree(head.client, handle);
@@ -304,6 +362,9 @@ void Escape(uint64_t file, uint32_t nr, uint32_t size, char* arg) {
       a.status = rm::kOk;
       break;
     }
+    case rm::kEscExportToDmaBuf:
+      ExportToDmaBuf(size, arg);
+      break;
     case rm::kEscCheckVersion: {
       auto& a = *reinterpret_cast<rm::VersionArg*>(arg);
       strncpy(a.version, options().version.c_str(), sizeof a.version - 1);
@@ -336,7 +397,7 @@ bool WaitLog(const std::string& text, int ms) {
 void AddForeign(int fd, uint64_t bytes, uint32_t tag) {
   std::lock_guard<std::mutex> lock(mutex);
   in_use += bytes;
-  exports[fd] = {new Block{bytes, 1}, tag};
+  exports[fd] = {{new Block{bytes, 1}, tag}};
 }
 
 void AddForeignClient(uint32_t client, uint32_t handle, uint64_t bytes,

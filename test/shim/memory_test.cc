@@ -55,7 +55,7 @@ class ShimForms : public ShimMemory,
                   public testing::WithParamInterface<const char*> {};
 
 // Every way to video memory (driver-abi: RM_ALLOC in both sizes, wrapped in D3,
-// VID_HEAP_CONTROL 2, 6 and 0xE).
+// VID_HEAP_CONTROL 2, 6 and 0xE), and both ways to free it.
 TEST_P(ShimForms, AreMeteredAndRefused) {
   FakeAgent agent(Socket(), agent_options);
   TenantProcess tenant(dir);
@@ -64,6 +64,9 @@ TEST_P(ShimForms, AreMeteredAndRefused) {
   EXPECT_TRUE(agent.Wait(Uses(5 * kGiB)));
   EXPECT_THAT(tenant.Do(Alloc(1001, 5 * kGiB, GetParam())), HasSubstr(kDenied));
   EXPECT_EQ(tenant.Do("free 1000"), "0");
+  EXPECT_TRUE(agent.Wait(Uses(0)));
+  EXPECT_EQ(tenant.Do(Alloc(1002, 5 * kGiB, GetParam())), "0 5368709120");
+  EXPECT_EQ(tenant.Do("heap_free 1002"), "0");
   EXPECT_TRUE(agent.Wait(Uses(0)));
 }
 INSTANTIATE_TEST_SUITE_P(All, ShimForms,
@@ -157,6 +160,66 @@ TEST_F(ShimMemory, ExportedMemoryStaysChargedWhileItsDescriptorIsOpen) {
   EXPECT_EQ(tenant.Do("free 1002"), "0");
   EXPECT_TRUE(agent.Wait(Uses(0))) << "told at once";
   EXPECT_EQ(tenant.Do(Alloc(1001, 5 * kGiB)), "0 5368709120");
+}
+
+// Nothing was refused before, and no thread of ours looks.
+TEST_F(ShimMemory, ExportedAndClosedItGoesWithItsLastHandle) {
+  FakeAgent agent(Socket(), agent_options);
+  TenantProcess tenant(dir);
+  tenant.Do("open");
+  tenant.Do(Alloc(1000, 5 * kGiB));
+  tenant.Do("close " + tenant.Do("export 1000"));
+  EXPECT_EQ(tenant.Do("tasks"), "1");
+  EXPECT_EQ(tenant.Do("free 1000"), "0");
+  EXPECT_TRUE(agent.Wait(Uses(0)));
+}
+
+struct Way {
+  const char* take;  // exports two blocks, answers what holds them
+  const char* drop;  // ends that
+};
+void PrintTo(const Way& way, std::ostream* out) { *out << way.take; }
+
+class ShimExports : public ShimMemory,
+                    public testing::WithParamInterface<Way> {};
+
+TEST_P(ShimExports, StayChargedWhileTheyAreHeld) {
+  FakeAgent agent(Socket(), agent_options);
+  TenantProcess tenant(dir);
+  tenant.Do("open");
+  tenant.Do(Alloc(1000, 3 * kGiB));
+  tenant.Do(Alloc(1001, 2 * kGiB));
+  const std::string holder =
+      tenant.Do(std::string(GetParam().take) + " 1000 1001");
+  EXPECT_EQ(tenant.Do("free 1000"), "0");
+  EXPECT_EQ(tenant.Do("free 1001"), "0");
+  EXPECT_THAT(tenant.Do(Alloc(1002, 4 * kGiB)), HasSubstr(kDenied));
+  EXPECT_EQ(agent.Get().Used(), 5 * kGiB);
+  EXPECT_EQ(tenant.Do(std::string(GetParam().drop) + " " + holder), "0");
+  EXPECT_EQ(tenant.Do(Alloc(1002, 8 * kGiB)), "0 8589934592");
+}
+INSTANTIATE_TEST_SUITE_P(All, ShimExports,
+                         testing::Values(Way{"export_many", "close"},
+                                         Way{"dma_buf", "close"},
+                                         Way{"dma_buf_old", "close"},
+                                         Way{"hold_by_object", "free"}));
+
+TEST_F(ShimMemory, WhatIsImportedTogetherIsHeldByItsHandles) {
+  FakeAgent agent(Socket(), agent_options);
+  TenantProcess tenant(dir);
+  tenant.Do("open");
+  tenant.Do(Alloc(1000, 3 * kGiB));
+  tenant.Do(Alloc(1001, 2 * kGiB));
+  const std::string fd = tenant.Do("export_many 1000 1001");
+  EXPECT_EQ(tenant.Do("import_many " + fd + " 1002 1003"), "0");
+  EXPECT_EQ(tenant.Do("close " + fd), "0");
+  EXPECT_EQ(tenant.Do("free 1000"), "0");
+  EXPECT_EQ(tenant.Do("free 1001"), "0");
+  EXPECT_THAT(tenant.Do(Alloc(1004, 4 * kGiB)), HasSubstr(kDenied));
+  EXPECT_EQ(tenant.Do("free 1002"), "0");
+  EXPECT_TRUE(agent.Wait(Uses(2 * kGiB)));
+  EXPECT_EQ(tenant.Do("free 1003"), "0");
+  EXPECT_TRUE(agent.Wait(Uses(0)));
 }
 
 TEST_F(ShimMemory, WhatLeavesTheProcessIsTaggedAndTheAgentTold) {
@@ -293,7 +356,7 @@ TEST_F(ShimMemory, ShowsTheSlotInEveryForm) {
         << size;
   }
   EXPECT_EQ(tenant.Do("view v1"), total + " " + left);
-  EXPECT_EQ(tenant.Do("view heap"), total + " " + left);
+  EXPECT_EQ(tenant.Do("view heap"), total + " " + left + " " + left);
   EXPECT_EQ(tenant.Do("view 27"), total);
 }
 
@@ -349,6 +412,14 @@ TEST_F(ShimMemory, SeveralGpusHaveSlotsOfTheirOwn) {
   EXPECT_EQ(tenant.Do("alloc_under 512 2001 1"), "81");
   EXPECT_TRUE(agent.Wait(Uses(6 * kGiB)));
   EXPECT_TRUE(other.Wait(Uses(2 * kGiB)));
+  // Given back where it was taken, whatever was used last.
+  EXPECT_EQ(tenant.Do("free 2000"), "0");
+  EXPECT_TRUE(other.Wait(Uses(0)));
+  EXPECT_EQ(agent.Get().Used(), 6 * kGiB);
+  EXPECT_EQ(tenant.Do("alloc_under 512 2001 " + std::to_string(2 * kGiB)), "0");
+  EXPECT_EQ(tenant.Do("free 1000"), "0");
+  EXPECT_TRUE(agent.Wait(Uses(0)));
+  EXPECT_EQ(other.Get().Used(), 2 * kGiB);
 }
 
 TEST_F(ShimMemory, TwoSlotsOfOneGpuAddUp) {

@@ -125,7 +125,9 @@ std::string View(const std::string& form) {
     rm::VidHeapArg arg{
         .client = client, .parent = kDevice, .function = rm::kHeapInfo};
     Say(rm::kEscVidHeap, &arg);
-    out << arg.total / 1024 << " " << arg.free / 1024;
+    uint64_t largest;
+    memcpy(&largest, reinterpret_cast<char*>(&arg) + rm::kHeapInfoLargestAt, 8);
+    out << arg.total / 1024 << " " << arg.free / 1024 << " " << largest / 1024;
   } else if (form == "27") {
     rm::AllocMemoryArg arg{.client = client, .parent = kDevice};
     arg.cls = rm::kClassMemoryLocal;
@@ -141,6 +143,46 @@ std::string View(const std::string& form) {
     for (int i = 0; i < 7; ++i) out << params[2 + 2 * i] << " ";
   }
   return out.str();
+}
+
+using Args = std::vector<uint64_t>;
+
+std::string ExportMany(const Args& handles) {
+  rm::ExportManyToFdParams params{};
+  params.fd = memfd_create("export", MFD_CLOEXEC);
+  for (uint64_t handle : handles) {
+    params.objects[params.count++] = static_cast<uint32_t>(handle);
+  }
+  Control(client, rm::kCtrlExportManyToFd, &params, sizeof params);
+  return std::to_string(params.fd);
+}
+
+// Newer drivers' layout, or the one before. The descriptor.
+std::string ExportToDmaBuf(const Args& handles, bool old) {
+  char arg[rm::kDmaBufSize] = {};
+  auto* head = reinterpret_cast<rm::DmaBufHead*>(arg);
+  *head = {.fd = -1, .client = client};
+  size_t at = old ? rm::kDmaBufHandlesAtOld : rm::kDmaBufHandlesAt;
+  for (uint64_t handle : handles) {
+    memcpy(arg + at + 4 * head->count++, &handle, 4);
+  }
+  ioctl(fd,
+        rm::MakeRequest(rm::kEscExportToDmaBuf,
+                        old ? rm::kDmaBufSizeOld : rm::kDmaBufSize),
+        arg);
+  return std::to_string(head->fd);
+}
+
+// The handle of an export object that holds them.
+std::string HoldByObject(const Args& handles) {
+  constexpr uint32_t kHolder = 0x400;
+  Alloc(kDevice, kHolder, rm::kClassMemoryExport, nullptr);
+  rm::ExportMemParams params{};
+  for (uint64_t handle : handles) {
+    params.handles[params.count++] = static_cast<uint32_t>(handle);
+  }
+  Control(kHolder, rm::kCtrlExportMem, &params, sizeof params);
+  return std::to_string(kHolder);
 }
 
 std::string Threads(int count, int each, uint64_t bytes) {
@@ -185,7 +227,6 @@ std::string InChild(const std::string& script) {
   return answers;
 }
 
-using Args = std::vector<uint64_t>;
 const std::map<std::string, std::function<std::string(const Args&)>>& Verbs() {
   static const std::map<std::string, std::function<std::string(const Args&)>>
       verbs = {
@@ -199,6 +240,17 @@ const std::map<std::string, std::function<std::string(const Args&)>>& Verbs() {
            }},
           {"free",
            [](const Args& a) { return std::to_string(FreeObject(a[0])); }},
+          {"heap_free",
+           [](const Args& a) {
+             rm::VidHeapArg arg{.client = client,
+                                .parent = kDevice,
+                                .function = rm::kHeapFree};
+             const auto handle = static_cast<uint32_t>(a[0]);
+             memcpy(reinterpret_cast<char*>(&arg) + rm::kHeapHandleAt, &handle,
+                    4);
+             Say(rm::kEscVidHeap, &arg);
+             return std::to_string(arg.status);
+           }},
           {"free_all",
            [](const Args&) { return std::to_string(FreeObject(client)); }},
           {"dup",
@@ -230,6 +282,20 @@ const std::map<std::string, std::function<std::string(const Args&)>>& Verbs() {
              return std::to_string(Control(client, rm::kCtrlImportFromFd,
                                            &params, sizeof params));
            }},
+          {"export_many", ExportMany},
+          {"import_many",  // descriptor, two handles
+           [](const Args& a) {
+             rm::ImportManyFromFdParams params{.fd = static_cast<int>(a[0]),
+                                               .parent = kDevice};
+             params.objects[params.count++] = static_cast<uint32_t>(a[1]);
+             params.objects[params.count++] = static_cast<uint32_t>(a[2]);
+             return std::to_string(Control(client, rm::kCtrlImportManyFromFd,
+                                           &params, sizeof params));
+           }},
+          {"dma_buf", [](const Args& a) { return ExportToDmaBuf(a, false); }},
+          {"dma_buf_old",
+           [](const Args& a) { return ExportToDmaBuf(a, true); }},
+          {"hold_by_object", HoldByObject},
           {"foreign",  // bytes tag: a descriptor that another process sent
            [](const Args& a) {
              const int in = memfd_create("foreign", MFD_CLOEXEC);
