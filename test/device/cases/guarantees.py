@@ -208,6 +208,27 @@ def never_pausing():
                  *(f"{s[1]:.3f}" for s in shares.values())))
 
 
+def idle_turn():
+    """A batch tenant that pauses, beside one that always works and a latency tenant: how soon the other one runs."""
+    tenants = [Tenant(100, 20, think=10000, cls="latency"), Tenant(1000, cls="batch"), Tenant(1000, 50, think=700000, cls="batch")]
+    programs = [t.start("rondo", f"idle.{i}", 60, lab.processor(i)) for i, t in enumerate(tenants)]
+    _, _, (begin, end) = measure([((t.stamps,), t.us * t.kernels) for t in tenants], programs, 3, 24)
+    works = tenants[1].stamps.all()
+    gaps = []
+    for paused in tenants[2].stamps.between(begin, end):
+        after = next((t for t in works if t > paused), None)
+        if after:
+            gaps.append((after - paused) / 1e6 - 1)  # less its own kernel
+    if any(finish(programs)):
+        raise RuntimeError("a tenant failed")
+    gaps.sort()
+    check("guarantee.idle_turn", len(gaps) >= 20 and statistics.median(gaps) <= 25,
+          f"the other batch tenant runs again {statistics.median(gaps):.1f} ms after the holder of the turn paused (median of {len(gaps)}; "
+          f"least {gaps[0]:.1f}, most {gaps[-1]:.1f})")
+    rows.append(("a batch tenant's turn ends so long after its work, ms: median (most)", "", "", "none",
+                 f"{statistics.median(gaps):.1f} ({gaps[-1]:.1f})"))
+
+
 def limited():
     """--limit 0.5, alone."""
     share = together("rondo", [Tenant(1000, limit=0.5)], 4)[0][0]
@@ -227,5 +248,6 @@ def table():
 
 
 CASES = [("guarantee.throughput", throughput, 90), ("guarantee.weights", weights, 60), ("guarantee.latency", latency, 330),
-         ("guarantee.one_kernel", one_kernel, 140), ("guarantee.never_pausing", never_pausing, 60), ("guarantee.limit", limited, 45)]
+         ("guarantee.one_kernel", one_kernel, 140), ("guarantee.never_pausing", never_pausing, 60), ("guarantee.idle_turn", idle_turn, 60),
+         ("guarantee.limit", limited, 45)]
 PROGRAMS = ["worker"]

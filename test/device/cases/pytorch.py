@@ -113,7 +113,10 @@ def service():
             rows[way] = got, job["rate"] / max(lm_alone)
         for way, (got, kept) in rows.items():
             note(f"{kind} {way}", f"p50 {got['p50_ms']:.2f} p99 {got['p99_ms']:.2f} max {got['max_ms']:.2f} ms over "
-                 f"{got['requests']} requests, served {got['busy']:.3f} of the time; training keeps {kept:.3f}")
+                 f"{got['requests']} requests; after the last launch p50 {got['after_p50_ms']:.2f} p99 {got['after_p99_ms']:.2f}; served "
+                 f"{got['busy']:.3f} of the time; training keeps {kept:.3f}")
+            note(f"{kind} {way}", "slowest, ms (woken late, launching): "
+                 + ", ".join(f"{total:.2f} ({late:.2f}, {launch:.2f})" for total, late, launch in got["slowest"]))
         (theirs, kept_stock), (mine, kept) = rows["stock"], rows["rondo"]
         p99 = alone["p99_ms"]
         most = max(1.15 * p99, p99 + 0.25) if by_graph else min(1.3 * p99, theirs["p99_ms"])

@@ -2,7 +2,8 @@
 """A PyTorch program that does as it is told: a word and its numbers on stdin, one line of JSON back.
 
 matmul S W, graph S W, train S W, lm S W: so many seconds W of warm-up, then S that count, then some more, so that a neighbour's
-seconds are not easier; answers units a second. serve S W G: a request each 20 ms, G = 1: as a CUDA graph; answers latencies. fill: takes memory until
+seconds are not easier; answers units a second. serve S W G: a request each 20 ms, G = 1: as a CUDA graph; answers latencies from
+when they were due, what of them came after the last launch, and the slowest: all, woken late, launching. fill: takes memory until
 there is none, gives it back, goes on. train and lm are sized so that the GPU is what they wait for: many times longer a step than its
 launches take the host.
 """
@@ -115,11 +116,11 @@ def serve(seconds, warm, by_graph):
     with torch.cuda.graph(captured):
         total = model(x).sum()
 
-    def request():
+    def launch():
         if by_graph:
             captured.replay()
-            return total.item()
-        return model(x).sum().item()
+            return total
+        return model(x).sum()
 
     next_at = time.monotonic()
     begin, latencies, busy = next_at + warm, [], 0.0
@@ -128,16 +129,20 @@ def serve(seconds, warm, by_graph):
         if pause > 0:
             time.sleep(pause)
         asked = time.monotonic()
-        request()
+        result = launch()
+        launched = time.monotonic()
+        result.item()
         done = time.monotonic()
         if next_at >= begin:
-            latencies.append(1e3 * (done - next_at))
+            latencies.append((1e3 * (done - next_at), 1e3 * (asked - next_at), 1e3 * (launched - asked)))
             busy += done - asked
         next_at += 0.02
     latencies.sort()
-    pick = lambda q: latencies[min(len(latencies) - 1, int(q * len(latencies)))]  # noqa: E731
-    return {"requests": len(latencies), "p50_ms": pick(0.5), "p99_ms": pick(0.99), "max_ms": latencies[-1],
-            "busy": busy / (0.02 * len(latencies))}
+    after = sorted(total - late - launch for total, late, launch in latencies)
+    pick = lambda of, q: of[min(len(of) - 1, int(q * len(of)))]  # noqa: E731
+    p50, p99 = (pick(latencies, q)[0] for q in (0.5, 0.99))
+    return {"requests": len(latencies), "p50_ms": p50, "p99_ms": p99, "max_ms": latencies[-1][0],
+            "after_p50_ms": pick(after, 0.5), "after_p99_ms": pick(after, 0.99), "slowest": latencies[:-9:-1], "busy": busy / (0.02 * len(latencies))}
 
 
 def fill():
