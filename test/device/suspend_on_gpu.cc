@@ -5,7 +5,9 @@
 // list do. Two tenants run; one is the subject, the other shows that the GPU
 // goes on. Says after each step whether the subject runs, and judges that by
 // what share/suspensions.h takes the driver to do. Then: what such calls cost
-// the requests of another program, when the subject has no work.
+// the requests of another program, when the subject has no work; and whether
+// setting the slice that it has takes an idle context off the GPU, which stays
+// there, in the log, until somebody else comes.
 // Usage: suspend_on_gpu PATH-OF-RONDO-TENANT; run by test/device/run.
 
 #include <fcntl.h>
@@ -20,6 +22,7 @@
 #include <mutex>
 
 #include "account/reader.h"
+#include "base/clock.h"
 #include "base/event_loop.h"
 #include "base/file.h"
 #include "base/status.h"
@@ -116,12 +119,17 @@ class Card : public share::SlotServer::Observer {
     for (int i = 0; i < 100 && applied_us_ == 0; ++i)
       loop_.RunOnce(milliseconds(10));
   }
-  // Of the GPU's time in the next stretch of that length.
-  double Share(pid_t pid, milliseconds length) {
+  // Of the GPU's time in the next stretch of that length and of the call.
+  double Share(
+      pid_t pid, milliseconds length,
+      const std::function<void()>& call = [] {}) {
     Run(milliseconds(20));
     const uint64_t before = Busy(pid);
+    const MonotonicTime from = RealClock().Now();
+    call();
     Run(length);
-    return (Busy(pid) - before) / 1e6 / length.count();
+    return static_cast<double>(Busy(pid) - before) /
+           std::chrono::nanoseconds(RealClock().Now() - from).count();
   }
 
  private:
@@ -212,6 +220,38 @@ absl::Status Disturbance(const std::string& tenant, const std::string& output,
   return absl::OkStatus();
 }
 
+constexpr uint32_t kSliceUs = 20;  // of the holder of the turn
+
+// An idle context: on the GPU by the log, before and after its slice is set
+// anew. And what that takes from a program that works.
+void Renewal(const std::string& tenant, Card* card) {
+  const pid_t pauses = card->Spawn(
+      {tenant, "--think-us", "1000000", "--seconds", "600"}, 0, "/dev/null");
+  for (int i = 0; i < 100 && card->Share(pauses, milliseconds(100)) < 0.2;) ++i;
+  card->Slice(pauses, kSliceUs);
+  for (int i = 0; i < 6; ++i) {
+    const double before = card->Share(pauses, milliseconds(60));
+    if (i % 2 == 0) card->Slice(pauses, kSliceUs);
+    std::printf("idle: on the GPU %.3f of the time, %s %.3f\n", before,
+                i % 2 == 0 ? "after its slice was set again" : "a while later",
+                card->Share(pauses, milliseconds(60)));
+    card->Share(pauses, milliseconds(430));
+  }
+  card->End(pauses);
+  const pid_t works = card->Start(tenant, 0);
+  card->Slice(works, kSliceUs);
+  const double whole = card->Share(works, milliseconds(1000));
+  double sum = 0;
+  constexpr int kTimes = 60;
+  for (int i = 0; i < kTimes; ++i)
+    sum += card->Share(works, milliseconds(25),
+                       [&] { card->Slice(works, kSliceUs); });
+  std::printf(
+      "busy: set again within 25 ms: %.4f, so a setting takes %.0f us\n",
+      sum / kTimes, (whole - sum / kTimes) * 25e3);
+  card->End(works);
+}
+
 absl::Status Main(const std::string& tenant) {
   RONDO_ASSIGN_OR_RETURN(TempDir scratch, TempDir::Create("rondo-suspend"));
   RONDO_ASSIGN_OR_RETURN(auto card, Card::Open(scratch.path()));
@@ -279,6 +319,7 @@ absl::Status Main(const std::string& tenant) {
   card->End(neighbour);
   RONDO_RETURN_IF_ERROR(
       Disturbance(tenant, scratch.path() + "/report", card.get()));
+  Renewal(tenant, card.get());
   if (failed > 0) return absl::InternalError("the driver is another one");
   return absl::OkStatus();
 }
