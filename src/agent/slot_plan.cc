@@ -45,6 +45,7 @@ share::ShareConfig MakeShareConfig(
     spec.gpu_uuid = group.uuid;
     spec.limit_bytes = LimitOf(options, group);
     spec.memory = options.memory;
+    spec.count_managed = options.managed == config::ManagedMode::kCount;
     spec.on_agent_loss = options.on_agent_loss;
     for (const uint32_t number : group.numbers) {
       spec.replica = static_cast<int>(number);

@@ -23,6 +23,7 @@ TEST(MakeShareConfig, AutoDividesWhatIsUsableInWholeMebibytes) {
   config::RondoOptions options;
   options.memory = config::MemoryMode::kEnforce;
   options.on_agent_loss = config::OnAgentLoss::kOpen;
+  options.managed = config::ManagedMode::kIgnore;
   options.turn = std::chrono::seconds(2);
   options.standard_takes_turns = true;
   const share::ShareConfig config = MakeShareConfig(options, groups);
@@ -33,12 +34,16 @@ TEST(MakeShareConfig, AutoDividesWhatIsUsableInWholeMebibytes) {
   EXPECT_EQ(config.slots[2].limit_bytes, 3413 * kMiB);
   EXPECT_EQ(config.slots[2].memory, config::MemoryMode::kEnforce);
   EXPECT_EQ(config.slots[2].on_agent_loss, config::OnAgentLoss::kOpen);
+  EXPECT_FALSE(config.slots[2].count_managed);
   EXPECT_EQ(config.slots[3].limit_bytes, std::nullopt) << "not known";
   EXPECT_EQ(config.slots[6].id(), "GPU-c::5");
   EXPECT_EQ(config.slots[6].limit_bytes, 5 * kGiB);
   options.slot_memory_bytes = 2 * kGiB;
-  for (const share::SlotSpec& slot : MakeShareConfig(options, groups).slots)
+  options.managed = config::ManagedMode::kCount;
+  for (const share::SlotSpec& slot : MakeShareConfig(options, groups).slots) {
     EXPECT_EQ(slot.limit_bytes, 2 * kGiB);
+    EXPECT_TRUE(slot.count_managed);
+  }
 }
 
 TEST(MakeShareConfig, NoSlotIsLargerThanItsDevice) {

@@ -152,6 +152,15 @@ void CompareRondo(const RondoOptions& from, const RondoOptions& to,
          "for running pods too: a pod over a lower limit keeps what it has and "
          "gets no more"});
   }
+  if (from.managed != to.managed) {
+    const bool count = to.managed == ManagedMode::kCount;
+    changes.push_back(
+        {absl::StrCat("rondo.managed: ",
+                      count ? "ignore -> count" : "count -> ignore"),
+         count
+             ? "for what running pods allocate from now on"
+             : "for running pods too: what they hold of it no longer counts"});
+  }
   const auto duration = [&](absl::string_view key,
                             std::chrono::microseconds before,
                             std::chrono::microseconds after) {

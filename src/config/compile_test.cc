@@ -156,9 +156,9 @@ INSTANTIATE_TEST_SUITE_P(
         Row{"Empty", "rondo:\n", true, ""},
         Row{"All",
             Share("name: gpu, replicas: 2") +
-                "\nrondo: {memory: enforce, slotMemory: 16Gi, period: 40ms, "
-                "turn: "
-                "500ms, injection: file, onAgentLoss: open}",
+                "\nrondo: {memory: enforce, slotMemory: 16Gi, managed: "
+                "ignore, period: 40ms, turn: 500ms, injection: file, "
+                "onAgentLoss: open}",
             true, ""},
         Row{"UnknownKeyIsAnError", "rondo: {memroy: enforce}", false,
             "error rondo-key 1:9 unknown key `memroy` in `rondo` (did you mean "
@@ -168,6 +168,8 @@ INSTANTIATE_TEST_SUITE_P(
             "did you mean enforce?"},
         Row{"MemoryOn", "rondo: {memory: on}", false,
             "is not a known word: on"},
+        Row{"ManagedWord", "rondo: {managed: off}", false,
+            "`rondo.managed` is not a known word: off (Values: count, ignore)"},
         Row{"SlotMemoryWithoutUnit", "rondo: {slotMemory: 16}", false,
             "write a quantity such as 16Gi, or auto"},
         Row{"SlotMemoryJunk", "rondo: {slotMemory: 16GB}", false,

@@ -151,6 +151,10 @@ void ReadKey(absl::string_view key, const Node& node, RondoSpec& spec,
     ReadWord(node, key, kWords, options.memory, problems);
   } else if (key == "slotMemory") {
     ReadMemory(node, spec, problems);
+  } else if (key == "managed") {
+    constexpr Word<ManagedMode> kWords[] = {{"count", ManagedMode::kCount},
+                                            {"ignore", ManagedMode::kIgnore}};
+    ReadWord(node, key, kWords, options.managed, problems);
   } else if (key == "period") {
     ReadDuration(node, key, 1ms, 10s, options.period, problems);
   } else if (key == "turn") {

@@ -99,6 +99,8 @@ struct Imex {
 };
 
 enum class MemoryMode { kOff, kObserve, kEnforce };
+// Managed memory: charged to the limit, or not counted at all.
+enum class ManagedMode { kCount, kIgnore };
 enum class Injection { kNone, kEnv, kFile, kCdi };
 enum class OnAgentLoss { kClosed, kOpen };
 
@@ -110,6 +112,7 @@ struct RondoOptions {
   std::optional<uint64_t> slot_memory_bytes;  // empty = auto: usable / replicas
   int slot_memory_line = 0;    // of the value in the file, 1-based
   int slot_memory_column = 0;  // the same
+  ManagedMode managed = ManagedMode::kCount;
   std::chrono::microseconds period{40'000};
   std::chrono::microseconds turn{500'000};
   // Standard tenants take turns as batch tenants do, while a latency tenant is

@@ -137,6 +137,7 @@ Json ImexJson(const Imex& imex) {
 Json RondoJson(const RondoOptions& options) {
   constexpr const char* kMemory[] = {"off", "observe", "enforce"};
   constexpr const char* kInjection[] = {"none", "env", "file", "cdi"};
+  constexpr const char* kManaged[] = {"count", "ignore"};
   constexpr const char* kLoss[] = {"closed", "open"};
   return Json::Object()
       .Set("memory", Json::Text(kMemory[static_cast<int>(options.memory)]))
@@ -144,6 +145,7 @@ Json RondoJson(const RondoOptions& options) {
            Json::Text(options.slot_memory_bytes
                           ? FormatQuantity(*options.slot_memory_bytes)
                           : "auto"))
+      .Set("managed", Json::Text(kManaged[static_cast<int>(options.managed)]))
       .Set("period", Json::Text(FormatDuration(options.period)))
       .Set("turn", Json::Text(FormatDuration(options.turn)))
       .Set("standardTakesTurns", Json::Bool(options.standard_takes_turns))

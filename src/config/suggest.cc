@@ -57,8 +57,8 @@ std::vector<Section> MakeSections() {
       {"rondo",
        "`rondo`",
        false,
-       {"memory", "slotMemory", "period", "turn", "standardTakesTurns",
-        "injection", "onAgentLoss"}},
+       {"memory", "slotMemory", "managed", "period", "turn",
+        "standardTakesTurns", "injection", "onAgentLoss"}},
   };
 }
 

@@ -3,8 +3,9 @@
 // Two processes that pass memory on: a line on standard input is a process, A
 // or B, and what it is to do; a line of answer each. "create MIB" makes memory
 // and sends it to the other (the descriptor is closed here), "import" takes
-// what was sent, "release" gives up what was taken first, "exit". Both have a
-// context before the first answer, "ready".
+// what was sent, "release" gives up what was taken first, "managed MIB"
+// allocates managed memory, "free" frees it, "exit". Both have a context before
+// the first answer, "ready".
 
 #include <fcntl.h>
 #include <sys/prctl.h>
@@ -28,6 +29,7 @@ using sim::tenant::Cuda;
 namespace cuda = sim::cuda;
 
 constexpr int kDescriptor = 1;  // a handle type
+constexpr unsigned kAttachGlobal = 1;
 
 void Send(int socket, int fd) {
   char byte = 0;
@@ -77,6 +79,9 @@ class Process {
       result = cu_.cuMemRelease(held_.front());
       held_.pop_front();
     }
+    if (word == "managed")
+      result = cu_.cuMemAllocManaged(&managed_, mib << 20, kAttachGlobal);
+    if (word == "free") result = cu_.cuMemFree_v2(managed_);
     return std::to_string(result);
   }
 
@@ -111,6 +116,7 @@ class Process {
   Cuda cu_;
   const int other_;
   std::deque<cuda::MemHandle> held_;
+  cuda::DevicePtr managed_ = 0;
 };
 
 void Child(int orders, int answers, int other) {

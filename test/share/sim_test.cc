@@ -346,8 +346,9 @@ class ShareSimHandover : public ShareSim {
   static constexpr uint64_t kMiB = 1 << 20;
   static constexpr uint64_t kContext = 518 * kMiB;
 
-  void Start() {
+  void Start(bool count_managed = true) {
     AddSlot({}, uint64_t{4} << 30);
+    config_.slots[0].count_managed = count_managed;
     StartAgent();
     TenantProcess::Options options;
     options.program = RONDO_TEST_HANDOVER;
@@ -361,6 +362,11 @@ class ShareSimHandover : public ShareSim {
     }
     pair_ = std::make_unique<TenantProcess>(run_dir_, options);
     ASSERT_EQ(pair_->ReadLine(), "ready");
+  }
+  bool HoldsManaged(uint64_t bytes) {
+    return agent_->Until([&](const ShareStats& stats) {
+      return stats.slots[0].managed_bytes == bytes;
+    });
   }
   // Until the ledger holds that much, and the driver says the same.
   bool Holds(uint64_t bytes) {
@@ -409,6 +415,28 @@ TEST_F(ShareSimHandover, PassingOnDoesNotPassTheLimit) {
   EXPECT_EQ(pair_->Do("A create 512"), kOutOfMemory);
   EXPECT_EQ(pair_->Do("B release"), "0");
   EXPECT_EQ(pair_->Do("A create 512"), "0");
+}
+
+TEST_F(ShareSimHandover, ManagedMemoryIsANumberOfItsOwnWithinTheLimit) {
+  Start();
+  EXPECT_EQ(pair_->Do("A managed 1500"), "0");
+  EXPECT_TRUE(HoldsManaged(1500 * kMiB));
+  EXPECT_TRUE(Holds(2 * kContext)) << "it is none of the driver's figure";
+  EXPECT_EQ(pair_->Do("B managed 1600"), "2");
+  EXPECT_EQ(pair_->Do("B create 1600"), "2") << "all of it is in one limit";
+  EXPECT_EQ(pair_->Do("A free"), "0");
+  EXPECT_TRUE(HoldsManaged(0));
+  EXPECT_EQ(pair_->Do("B managed 1600"), "0");
+  EXPECT_EQ(pair_->Do("B exit"), "gone");
+  EXPECT_TRUE(HoldsManaged(0));
+}
+
+TEST_F(ShareSimHandover, ManagedMemoryMayBeIgnored) {
+  Start(/*count_managed=*/false);
+  EXPECT_EQ(pair_->Do("A managed 8000"), "0");
+  EXPECT_EQ(pair_->Do("A create 3000"), "0");
+  EXPECT_TRUE(Holds(2 * kContext + 3000 * kMiB));
+  EXPECT_TRUE(HoldsManaged(0));
 }
 
 // An agent that goes while tenants are suspended, and another that comes.

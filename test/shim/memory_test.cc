@@ -516,6 +516,19 @@ TEST_F(ShimMemory, ManagedMemoryIsANumberOfItsOwn) {
   EXPECT_TRUE(agent.Wait(Uses(0)));
 }
 
+TEST_F(ShimMemory, ManagedMemoryMayBeIgnored) {
+  agent_options.policy.managed = wire::Managed::kIgnore;
+  FakeAgent agent(Socket(), agent_options);
+  TenantProcess tenant(dir);
+  tenant.Do("open");
+  tenant.Do("uvm_init");
+  EXPECT_EQ(tenant.Do("managed " + std::to_string(1ull << 44) + " " +
+                      std::to_string(100 * kGiB)),
+            "ok");
+  EXPECT_EQ(tenant.Do(Alloc(1000, 8 * kGiB)), "0 8589934592");
+  EXPECT_TRUE(agent.Wait(Uses(8 * kGiB)));
+}
+
 TEST_F(ShimMemory, SemaphorePoolsAreNotManaged) {
   FakeAgent agent(Socket(), agent_options);
   TenantProcess tenant(dir);
