@@ -16,6 +16,7 @@ from shares import finish, measure
 
 HELD_UP_US = 50  # a thread that got no processor for so long: the host's doing, whoever shares the GPU
 ROUNDS = 3
+IDLE_MS = 20 + 4 + 12 + 10  # a latency slice, a rotation of the others, until the next request, reports and the change itself
 
 
 class Use(typing.NamedTuple):
@@ -209,7 +210,8 @@ def never_pausing():
 
 
 def idle_turn():
-    """A batch tenant that pauses, beside one that always works and a latency tenant: how soon the other one runs."""
+    """A batch tenant that pauses, beside one that always works and a latency tenant: how soon the other one runs. A pause that is no longer
+    than a rotation is part of its work, and a context without work is seen to leave only when the next request comes."""
     tenants = [Tenant(100, 20, think=10000, cls="latency"), Tenant(1000, cls="batch"), Tenant(1000, 50, think=700000, cls="batch")]
     programs = [t.start("rondo", f"idle.{i}", 60, lab.processor(i)) for i, t in enumerate(tenants)]
     _, _, (begin, end) = measure([((t.stamps,), t.us * t.kernels) for t in tenants], programs, 3, 24)
@@ -222,10 +224,10 @@ def idle_turn():
     if any(finish(programs)):
         raise RuntimeError("a tenant failed")
     gaps.sort()
-    check("guarantee.idle_turn", len(gaps) >= 20 and statistics.median(gaps) <= 25,
+    check("guarantee.idle_turn", len(gaps) >= 20 and gaps[-1] <= IDLE_MS,
           f"the other batch tenant runs again {statistics.median(gaps):.1f} ms after the holder of the turn paused (median of {len(gaps)}; "
           f"least {gaps[0]:.1f}, most {gaps[-1]:.1f})")
-    rows.append(("a batch tenant's turn ends so long after its work, ms: median (most)", "", "", "none",
+    rows.append(("a batch tenant's turn ends so long after its work, ms: median (most)", f"≤ {IDLE_MS}", "", "none",
                  f"{statistics.median(gaps):.1f} ({gaps[-1]:.1f})"))
 
 

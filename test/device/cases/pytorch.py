@@ -94,8 +94,9 @@ def shares():
 def service():
     """A transformer that serves a request each 20 ms, alone, beside another's training on stock, beside it with rondo.
 
-    p99: as a CUDA graph, 1.15 of alone or the two changes of context that a request cannot be spared. Eager launches leave gaps between
-    kernels, each of which costs such changes: less than on stock, and 1.3 of alone, whose own p99 is the host's.
+    p99: as a CUDA graph, 1.15 of alone or the two changes of context that a request cannot be spared. Eagerly, launching takes the host
+    most of the time, and as long as it likes; judged is what comes after the last launch, where a queue that others have held up shows:
+    two changes and their slice, and less than on stock.
     The training may lose the time in which a request is served, beside it or alone, whichever lasts longer, and 5 % of the rest: those
     changes, and what repeats of the training alone differ by.
     """
@@ -118,11 +119,13 @@ def service():
             note(f"{kind} {way}", "slowest, ms (woken late, launching): "
                  + ", ".join(f"{total:.2f} ({late:.2f}, {launch:.2f})" for total, late, launch in got["slowest"]))
         (theirs, kept_stock), (mine, kept) = rows["stock"], rows["rondo"]
-        p99 = alone["p99_ms"]
-        most = max(1.15 * p99, p99 + 0.25) if by_graph else min(1.3 * p99, theirs["p99_ms"])
+        judged = "p99_ms" if by_graph else "after_p99_ms"
+        p99 = alone[judged]
+        most = max(1.15 * p99, p99 + 0.25) if by_graph else min(p99 + 0.5, theirs[judged])
         least = 0.95 * (1 - max(mine["busy"], alone["busy"]))
-        check(f"torch.service.{kind}.p99", mine["p99_ms"] <= most,
-              f"alone {p99:.2f}, stock {theirs['p99_ms']:.2f}, rondo {mine['p99_ms']:.2f} ms (at most {most:.2f})")
+        check(f"torch.service.{kind}.p99", mine[judged] <= most,
+              f"{'' if by_graph else 'after the last launch: '}alone {p99:.2f}, stock {theirs[judged]:.2f}, rondo {mine[judged]:.2f} ms "
+              f"(at most {most:.2f})")
         check(f"torch.service.{kind}.training", kept >= least,
               f"keeps, of alone: stock {kept_stock:.3f}, rondo {kept:.3f} (at least {least:.3f})")
     quit_all(programs)
