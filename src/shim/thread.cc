@@ -3,6 +3,7 @@
 #include "shim/thread.h"
 
 #include <pthread.h>
+#include <signal.h>
 
 #include "shim/next.h"
 #include "shim/slices.h"
@@ -16,6 +17,17 @@ constexpr uint64_t kTickNs = 1'000'000'000;
 
 void* Run(void* shim) {
   for (;;) ThreadRound(static_cast<Shim*>(shim));
+}
+
+// Not libc's own signals: with those it asks every thread to do something, and
+// waits (setuid). By raw calls they can be blocked, and an older glibc hands
+// the mask on to a new thread as it is.
+void LetLibcIn() {
+  auto* fill =
+      reinterpret_cast<decltype(&sigfillset)>(FindSymbol("sigfillset"));
+  sigset_t all;
+  if (fill == nullptr || fill(&all) != 0) return;
+  sys::Call(SYS_rt_sigprocmask, SIG_SETMASK, &all, nullptr, 8);
 }
 
 // Looked up by name: in glibc before 2.34 they live in a library that need not
@@ -104,7 +116,8 @@ void StartThreadIfWanted(Shim* shim) {
     shim->thread_runs = true;
   }
   ErrnoKept kept;
-  SignalsBlocked blocked;  // the thread inherits this
+  SignalsBlocked blocked;
+  LetLibcIn();  // the thread inherits this
   if (Create(shim)) return;
   Guard guard(shim);
   shim->thread_runs = false;

@@ -2,8 +2,8 @@
 //
 // The shim's thread: hears what the agents ask for while the program is busy
 // elsewhere, notices at once when one goes, and reconnects. All signals
-// blocked, detached, small stack, no heap. Started after the first channel
-// group, so a program that never computes on the GPU has none.
+// blocked but libc's own, detached, small stack, no heap. Started after the
+// first channel group, so a program that never computes on the GPU has none.
 
 #ifndef RONDO_SHIM_THREAD_H_
 #define RONDO_SHIM_THREAD_H_

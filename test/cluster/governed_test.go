@@ -94,6 +94,12 @@ func TestInjection(t *testing.T) {
 					t.Errorf("%s: %v", pod.Name, err)
 				}
 			}
+			if injection == "file" { // needs no variable
+				bare := append([]string{"env", "-i", "PATH=/bin", "LD_LIBRARY_PATH=/driver"}, command(tooMuch+"--seconds 0.1")...)
+				if err := isLimited(parse(t, run(t, pods[1], "main", bare...))); err != nil {
+					t.Errorf("under env -i: %v", err)
+				}
+			}
 			const look = `echo "$LD_PRELOAD"; id -u; grep -w Seccomp: /proc/self/status; touch /here 2>&1; true`
 			want := "/usr/local/rondo/librondo.so"
 			if injection == "file" {

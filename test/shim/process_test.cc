@@ -14,13 +14,16 @@
 #include <signal.h>
 #include <sys/mount.h>
 #include <sys/prctl.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <chrono>
 #include <cstddef>
+#include <fstream>
 #include <memory>
+#include <string>
 
 #include "absl/strings/numbers.h"
 #include "test/shim/fake_agent.h"
@@ -250,7 +253,41 @@ TEST_F(ShimProcess, DlcloseDoesNotUnloadIt) {
   EXPECT_TRUE(agent.Wait(Uses(1048576)));
 }
 
-// `env -i` under an /etc/ld.so.preload: the pod's run folder says it all.
+// Its own view of a container: `etc` and `run` are what it has for /etc and
+// /run/rondo.
+std::string etc_here, run_here;
+void SeeContainer() {
+  const auto bind = [](const char* from, const char* to) {
+    return mount(from, to, nullptr, MS_BIND, nullptr) == 0;
+  };
+  if (unshare(CLONE_NEWNS) != 0 ||
+      mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0 ||
+      mount("run", "/run", "tmpfs", 0, nullptr) != 0 ||
+      mkdir("/run/rondo", 0755) != 0 || !bind(run_here.c_str(), "/run/rondo") ||
+      !bind(etc_here.c_str(), "/etc")) {
+    _exit(126);
+  }
+}
+
+// No variable is left: the library comes by /etc/ld.so.preload, and the pod's
+// run folder says the rest.
+TEST_F(ShimProcess, UnderEnvIgnoreEnvironmentTheLimitStays) {
+  FakeAgent agent(socket, {});
+  const RunDir etc;
+  std::ofstream(etc.path() + "/ld.so.preload") << RONDO_TEST_LIBRONDO << "\n";
+  etc_here = etc.path();
+  run_here = dir.path();
+  TenantProcess tenant(dir, {.program = "/usr/bin/env",
+                             .preload = "",
+                             .args = {"-i", RONDO_TEST_TENANT},
+                             .prepare = SeeContainer});
+  if (tenant.Do("open") != "ok") GTEST_SKIP() << "needs root";
+  EXPECT_THAT(tenant.Do("alloc 1000 " + std::to_string(9 * kGiB)),
+              HasSubstr("81 "));
+  EXPECT_EQ(tenant.Do("alloc 1000 1048576"), "0 1048576");
+  EXPECT_TRUE(agent.Wait(Uses(1048576)));
+}
+
 TEST_F(ShimProcess, WithoutRondoSlotsTheFolderTells) {
   FakeAgent agent(socket, {});
   TenantProcess tenant(dir, {.clear_slots = true});

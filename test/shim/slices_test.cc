@@ -8,6 +8,8 @@
 
 #include <chrono>
 #include <memory>
+#include <sstream>
+#include <string>
 
 #include "test/shim/fake_agent.h"
 #include "test/shim/tenant_process.h"
@@ -233,6 +235,33 @@ TEST_F(ShimSlices, ARestartedAgentHearsEverything) {
     return s.Counter(wire::Counter::kAgentLost) == 1 &&
            s.Counter(wire::Counter::kUnblocked) == 1;
   }));
+}
+
+TEST_F(ShimSlices, ItsThreadTakesNoSignalsAndLittleRoom) {
+  FakeAgent agent(socket, {});
+  TenantProcess tenant(dir);
+  ASSERT_EQ(tenant.Do("open"), "ok");
+  EXPECT_EQ(tenant.Do("tasks"), "1") << "none before the first group";
+  MakeContext(&tenant);
+  EXPECT_TRUE(agent.Wait([](const auto& s) { return s.channels.size() == 2; }));
+  EXPECT_EQ(tenant.Do("tasks"), "2");
+  std::istringstream thread(tenant.Do("thread"));
+  std::string blocked;
+  int room = 0;
+  thread >> blocked >> room;
+  // All but SIGKILL, SIGSTOP and the two with which libc speaks to its threads.
+  EXPECT_EQ(blocked, "fffffffe7ffbfeff");
+  EXPECT_GT(room, 64);
+  EXPECT_LT(room, 256);
+}
+
+TEST_F(ShimSlices, ItsThreadLetsLibcChangeTheUserOfAllThreads) {
+  FakeAgent agent(socket, {});
+  TenantProcess tenant(dir);
+  tenant.Do("old_threads");
+  MakeContext(&tenant);
+  EXPECT_EQ(tenant.Do("tasks"), "2");
+  EXPECT_EQ(tenant.Do("setuid"), "0");
 }
 
 TEST_F(ShimSlices, AStoppedProgramAppliesItWhenItContinues) {

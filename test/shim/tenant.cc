@@ -28,6 +28,7 @@
 #include "rm/memory.h"
 #include "rm/sharing.h"
 #include "test/shim/fake_driver.h"
+#include "test/shim/tenant_threads.h"
 
 extern "C" int ioctl(int fd, unsigned long request, void* arg);
 
@@ -474,6 +475,14 @@ const std::map<std::string, std::function<std::string(const Args&)>>& Verbs() {
              for (char& c : text) c = c == '\n' ? ',' : c;
              return text;
            }},
+          {"old_threads",
+           [](const Args&) {
+             BeginThreadsAsOldLibcs();
+             return std::string("ok");
+           }},
+          {"thread", [](const Args&) { return OtherThread(); }},
+          {"setuid",  // libc asks every thread to do it, and waits
+           [](const Args&) { return std::to_string(setuid(getuid())); }},
           {"pid", [](const Args&) { return std::to_string(getpid()); }},
       };
   return verbs;
