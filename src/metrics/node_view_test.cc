@@ -59,6 +59,10 @@ NodeView ExampleNode() {
   node.sharing.on = true;
   node.sharing.stats.slots.push_back(slot);
   slot.slot = "GPU-a::2";
+  slot.audit_difference_bytes = 100;
+  slot.audit_alarms = 1;
+  slot.governed = true;
+  slot.reason = "";
   node.sharing.stats.slots.push_back(slot);
   node.sharing.pods.holders_known = true;
   node.sharing.pods.source = PodSource::kApiServer;
@@ -119,13 +123,20 @@ TEST(RenderPrometheus, ShowsTheWholeNode) {
         "rondo_gpu_foreign_seconds_total{uuid=\"GPU-a\"} 2.5\n",
         "rondo_gpu_foreign_processes{uuid=\"GPU-c\"} 1\n",
         "rondo_slot_governed{slot=\"GPU-a::1\"} 0\n",
+        "rondo_slot_governed{slot=\"GPU-a::2\",namespace=\"ml\",pod=\"train\","
+        "container=\"main\"} 1\n",
+        "rondo_slot_audit_difference_bytes{slot=\"GPU-a::2\",namespace=\"ml\","
+        "pod=\"train\",container=\"main\"} 100\n",
+        "rondo_slot_audit_alarms_total{slot=\"GPU-a::1\"} 0\n",
+        "rondo_slot_audit_alarms_total{slot=\"GPU-a::2\",namespace=\"ml\",pod="
+        "\"train\",container=\"main\"} 1\n",
         "rondo_slot_processes{slot=\"GPU-a::1\"} 1\n",
         "rondo_rpc_duration_seconds_bucket{resource=\"nvidia.com/gpu\",method="
         "\"Allocate\",le=\"0.0005\"} 1\n",
         "rondo_rpc_errors_total{resource=\"nvidia.com/gpu\",method="
         "\"Allocate\"} 1\n"})
     EXPECT_THAT(text, HasSubstr(line));
-  EXPECT_THAT(text, Not(HasSubstr("rondo_slot_audit_difference_bytes{")))
+  EXPECT_THAT(text, Not(HasSubstr("audit_difference_bytes{slot=\"GPU-a::1")))
       << "not known";
   EXPECT_THAT(text, Not(HasSubstr("foreign_memory_bytes{uuid=\"GPU-c\"}")))
       << "one of them is not known";
@@ -153,6 +164,9 @@ TEST(RenderNodeJson, IsJsonWhateverTheNamesHold) {
   EXPECT_EQ(held["name"], "train");
   EXPECT_TRUE(held["uid"].is_null()) << "unknown";
   EXPECT_EQ(held["container"], "main");
+  EXPECT_EQ(json["sharing"]["slots"][1]["auditDifferenceBytes"], 100);
+  EXPECT_EQ(json["sharing"]["slots"][1]["auditAlarms"], 1);
+  EXPECT_TRUE(json["sharing"]["slots"][1]["governed"]);
   const auto& foreign = json["sharing"]["gpus"][0]["foreignProcesses"];
   ASSERT_EQ(foreign.size(), 2u);
   EXPECT_EQ(foreign[0]["pid"], 5);

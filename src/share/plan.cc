@@ -233,6 +233,8 @@ void Arbiter::UpdateTurn(int64_t now_us, Decision* decision) {
     // The one after whoever ran last.
     GiveTurn(now_us, NextInTurn());
   } else {
+    // Turns became shorter, by config or weights: this one too.
+    turn_.end_us = std::min(turn_.end_us, now_us + TurnLength(holder->second));
     if (takers > 1 && HolderIdle()) holder->second.idle = true;
     const bool contends = Contends(holder->second);
     if (contenders > (contends ? 1 : 0)) {

@@ -9,6 +9,7 @@
 
 #include "base/file.h"
 #include "base/log.h"
+#include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "rm/test_driver.h"
 #include "share/test_shim.h"
@@ -17,10 +18,11 @@ namespace rondo::share {
 namespace {
 
 using std::chrono::milliseconds;
+using testing::HasSubstr;
 
 constexpr char kGpu[] = "GPU-0";
 constexpr char kOtherGpu[] = "GPU-1";
-constexpr uint32_t kTiny = 200;
+constexpr uint32_t kTiny = 200, kDriversOwn = 2048;
 
 // A tenant of one process with one channel group: answers slices at once.
 struct Tenant {
@@ -39,6 +41,10 @@ struct Tenant {
       wire::Slice slice;
       wire::PolicyChange change;
       if (wire::Read(buffer, n, &slice)) {
+        if (refuses) {
+          shim.Refused(slice, kDriversOwn);
+          continue;
+        }
         slice_us = slice.us;
         if (answers) shim.Applied(slice);
       }
@@ -51,6 +57,7 @@ struct Tenant {
   uint32_t client = 0;
   uint32_t slice_us = 0;  // last asked for
   bool answers = true;
+  bool refuses = false;
   wire::Policy policy{};
 };
 
@@ -83,9 +90,11 @@ class ShareTest : public testing::Test {
     tenants_.push_back(std::make_unique<Tenant>(loop_));
     tenants_.back()->gpu = config_.slots[slot].gpu_uuid;
     EXPECT_TRUE(tenants_.back()->Attach(
-        dir_.path() + "/" + config_.slots[slot].folder() + "/agent.sock",
-        0xc1d00010 + static_cast<uint32_t>(tenants_.size())));
+        Path(slot), 0xc1d00010 + static_cast<uint32_t>(tenants_.size())));
     return *tenants_.back();
+  }
+  std::string Path(int slot) {
+    return dir_.path() + "/" + config_.slots[slot].folder() + "/agent.sock";
   }
   bool Off(const Tenant& t) { return driver_.IsSuspended(t.client, 0x10); }
   // How many could run on a tiny slice right now.
@@ -247,6 +256,89 @@ TEST_F(ShareTest, WithoutADriverMemoryIsStillKeptAndTheStatsSayWhy) {
   EXPECT_FALSE(stats.slots[0].audit_difference_bytes.has_value());
 }
 
+TEST_F(ShareTest, WhatAShimSaysOfItselfMakesItsSlotUngoverned) {
+  AddSlot({});
+  AddSlot({});
+  Start();
+  Tenant& tenant = Attach(0);
+  Attach(1);
+  const auto reason = [&](uint64_t reasons) {
+    EXPECT_TRUE(tenant.shim.State(reasons) && tenant.shim.View());
+    const SlotStats slot = Slot(0);
+    EXPECT_EQ(slot.governed, reasons == 0) << reasons;
+    EXPECT_EQ(slot.processes[0].governed, reasons == 0) << reasons;
+    EXPECT_TRUE(Slot(1).governed);
+    return slot.reason;
+  };
+  uint64_t bit = 1;
+  for (const char* text : {
+#define RONDO_X(name, text) text,
+           RONDO_WIRE_REASONS(RONDO_X)
+#undef RONDO_X
+       }) {
+    EXPECT_EQ(reason(bit), text);
+    bit <<= 1;
+  }
+  EXPECT_EQ(reason(bit), "a reason that this agent does not know");
+  EXPECT_EQ(reason(bit | 6), "unknown size of a driver request")
+      << "the first of several";
+  EXPECT_EQ(reason(0), "");
+  // Also while another one of the slot is as it should be.
+  Attach(0);
+  EXPECT_TRUE(tenant.shim.State(1) && tenant.shim.View());
+  EXPECT_FALSE(Slot(0).governed);
+  tenant.shim.Close();
+  EXPECT_TRUE(Until([&] { return Slot(0).governed; })) << "it has gone";
+}
+
+TEST_F(ShareTest, HandlesOfAnotherTenantMakeASlotUngoverned) {
+  AddSlot({});
+  AddSlot({});
+  Start();
+  const Tenant& owner = Attach(0);
+  ASSERT_TRUE(Until([&] { return owner.slice_us != 0; }));
+  TestShim thief(&loop_);
+  ASSERT_TRUE(thief.ConnectFromAChild(Path(1)));
+  ASSERT_TRUE(thief.Hello() && thief.Channels(owner.client, {0x10}) &&
+              thief.View());
+  EXPECT_EQ(Slot(1).reason,
+            "it reported driver handles that another tenant has");
+  EXPECT_FALSE(Slot(1).governed);
+  EXPECT_TRUE(Slot(0).governed);
+}
+
+TEST_F(ShareTest, RefusedSlicesMakeASlotUngoverned) {
+  AddSlot({});
+  AddSlot({});
+  Start();
+  Tenant& tenant = Attach(0);
+  Attach(1);
+  tenant.refuses = true;
+  ASSERT_TRUE(Until([&] { return !Slot(0).governed; }));
+  EXPECT_EQ(Slot(0).reason, "the driver or the shim does not take time slices");
+  EXPECT_EQ(Slot(0).slice_us, kDriversOwn);
+  EXPECT_TRUE(Slot(1).governed);
+  tenant.refuses = false;
+  EXPECT_TRUE(Until([&] { return Slot(0).governed; })) << "it was asked again";
+}
+
+TEST_F(ShareTest, RefusedSuspensionsMakeASlotUngoverned) {
+  driver_.on_switch = [](const rm::DisableChannelsParams&) {
+    return rm::kNotSupported;
+  };
+  AddSlot({.cls = TenantClass::kLatency});
+  for (int i = 0; i < 2; ++i) AddSlot({.cls = TenantClass::kBatch});
+  Start();
+  for (int i = 0; i < 3; ++i) Attach(i);
+  const auto ungoverned = [&] {
+    for (int i = 1; i <= 2; ++i)
+      if (!Slot(i).governed) return Slot(i).reason;
+    return std::string();
+  };
+  ASSERT_TRUE(Until([&] { return ungoverned() != ""; }));
+  EXPECT_EQ(ungoverned(), "the driver does not suspend its channels");
+}
+
 TEST_F(ShareTest, TheAuditFindsWhatTheLedgerDoesNotKnow) {
   AddSlot({});
   Start();
@@ -260,8 +352,14 @@ TEST_F(ShareTest, TheAuditFindsWhatTheLedgerDoesNotKnow) {
   ASSERT_TRUE(Until([&] { return Slot(0).audit_difference_bytes == 0; }));
   EXPECT_EQ(Slot(0).processes[0].driver_bytes, 600u);
   EXPECT_EQ(Slot(0).audit_alarms, 0u);
+  SetLogLevel(LogLevel::kWarning);
+  testing::internal::CaptureStderr();
   driver_says(700);
-  ASSERT_TRUE(Until([&] { return Slot(0).audit_alarms == 1; }));
+  EXPECT_TRUE(Until([&] { return Slot(0).audit_alarms == 1; }));
+  EXPECT_THAT(testing::internal::GetCapturedStderr(),
+              HasSubstr(absl::StrCat("slot ", config_.slots[0].id(),
+                                     ": the driver charges process ", getpid(),
+                                     " with 100 bytes more than the ledger")));
   EXPECT_EQ(Slot(0).audit_difference_bytes, 100);
 }
 
@@ -282,6 +380,57 @@ TEST_F(ShareTest, AConfigChangeKeepsConnectionsOfSlotsThatStay) {
   ASSERT_TRUE(
       Until([&] { return recv(goes.shim.fd(), &byte, 1, MSG_DONTWAIT) == 0; }));
   EXPECT_EQ(share_->Snapshot().slots.size(), 1u);
+}
+
+TEST_F(ShareTest, ConfigChangesReachTenantsThatRun) {
+  AddSlot({.cls = TenantClass::kLatency});
+  for (int i = 0; i < 2; ++i) AddSlot({});
+  config_.turn = std::chrono::hours(1);
+  Start();
+  const Tenant &a = Attach(1), &b = Attach(2);
+  const auto both_on = [&](uint32_t slice_us) {
+    return Until(
+        [&] { return a.slice_us == slice_us && b.slice_us == slice_us; });
+  };
+  EXPECT_TRUE(both_on(20'000));
+  config_.period = milliseconds(20);
+  ASSERT_TRUE(share_->Configure(config_).ok());
+  EXPECT_TRUE(both_on(10'000));
+
+  Attach(0);
+  ASSERT_TRUE(both_on(2'000)) << "beside a latency tenant";
+  EXPECT_EQ(Slot(1).suspensions + Slot(2).suspensions, 0u);
+  config_.standard_takes_turns = true;
+  ASSERT_TRUE(share_->Configure(config_).ok());
+  ASSERT_TRUE(Until([&] { return Off(a) || Off(b); }));
+  const Tenant& waits = Off(a) ? a : b;
+  config_.turn = milliseconds(30);
+  ASSERT_TRUE(share_->Configure(config_).ok());
+  EXPECT_TRUE(Until([&] { return !Off(waits); })) << "not only in an hour";
+  const uint64_t suspended = Slot(1).suspensions + Slot(2).suspensions;
+  const MonotonicTime since = RealClock().Now();
+  EXPECT_TRUE(Until([&] {
+    return Slot(1).suspensions + Slot(2).suspensions >= suspended + 10;
+  }));
+  EXPECT_LT(RealClock().Now() - since, milliseconds(4'000)) << "10 turns";
+  config_.standard_takes_turns = false;
+  ASSERT_TRUE(share_->Configure(config_).ok());
+  EXPECT_TRUE(both_on(2'000));
+  EXPECT_TRUE(Until([&] { return !Off(a) && !Off(b); }));
+}
+
+TEST_F(ShareTest, TellsShimsWhatToDoWhenTheAgentGoes) {
+  AddSlot({});
+  config_.slots[0].on_agent_loss = config::OnAgentLoss::kOpen;
+  Start();
+  TestShim shim(&loop_);
+  ASSERT_TRUE(shim.Connect(Path(0)));
+  EXPECT_EQ(shim.Hello()->policy.on_agent_loss, wire::OnAgentLoss::kOpen);
+  config_.slots[0].on_agent_loss = config::OnAgentLoss::kClosed;
+  ASSERT_TRUE(share_->Configure(config_).ok());
+  const auto change = shim.Expect<wire::PolicyChange>();
+  ASSERT_TRUE(change.has_value());
+  EXPECT_EQ(change->policy.on_agent_loss, wire::OnAgentLoss::kClosed);
 }
 
 TEST_F(ShareTest, ANewAgentLearnsFromThoseWhoHold) {

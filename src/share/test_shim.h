@@ -9,6 +9,7 @@
 #include <poll.h>
 #include <sys/socket.h>
 #include <sys/un.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -42,12 +43,21 @@ class TestShim {
   explicit TestShim(EventLoop* loop = nullptr) : loop_(loop) {}
 
   bool Connect(const std::string& path) {
-    sockaddr_un address{};
-    address.sun_family = AF_UNIX;
-    strncpy(address.sun_path, path.c_str(), sizeof(address.sun_path) - 1);
+    const sockaddr_un address = Address(path);
     fd_.Reset(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
-    return connect(fd_.get(), reinterpret_cast<sockaddr*>(&address),
+    return connect(fd_.get(), reinterpret_cast<const sockaddr*>(&address),
                    sizeof(address)) == 0;
+  }
+  // As another process: the one that connects is the socket's peer.
+  bool ConnectFromAChild(const std::string& path) {
+    const sockaddr_un address = Address(path);
+    fd_.Reset(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
+    const pid_t child = fork();
+    if (child == 0)
+      _exit(connect(fd_.get(), reinterpret_cast<const sockaddr*>(&address),
+                    sizeof(address)));
+    int status = -1;
+    return waitpid(child, &status, 0) == child && status == 0;
   }
   void Close() { fd_.Reset(); }
   int fd() const { return fd_.get(); }
@@ -155,10 +165,29 @@ class TestShim {
     applied.groups = groups;
     return Send(applied);
   }
+  // It is on `in_force_us` still.
+  bool Refused(const wire::Slice& slice, uint32_t in_force_us) {
+    auto applied = wire::Make<wire::Applied>(slice.header.seq);
+    applied.us = in_force_us;
+    applied.groups = applied.failed = 1;
+    return Send(applied);
+  }
+  bool State(uint64_t reasons) {
+    auto state = wire::Make<wire::State>(0);
+    state.reasons = reasons;
+    return Send(state);
+  }
 
   std::optional<wire::Answer> answer;  // of the last Reserve
 
  private:
+  static sockaddr_un Address(const std::string& path) {
+    sockaddr_un address{};
+    address.sun_family = AF_UNIX;
+    strncpy(address.sun_path, path.c_str(), sizeof(address.sun_path) - 1);
+    return address;
+  }
+
   EventLoop* const loop_;
   UniqueFd fd_;
   uint32_t seq_ = 0;
