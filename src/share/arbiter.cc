@@ -17,6 +17,10 @@ constexpr int64_t kUsageStaleUs = 5'000'000;
 constexpr int64_t kLeastWindowUs = 250'000;
 constexpr int64_t kLeastRotationUs = 60'000;
 constexpr int64_t kLeastDwellUs = 250'000;
+// Of two latency tenants that never pause the one that is over its share gets
+// next to nothing beside the other, and is below it for no reason of its own.
+// So it is not judged until its window is of what came after.
+constexpr int64_t kSettledUs = 1'500'000;
 // Longer than so many slices on the GPU: nobody waited for it.
 constexpr double kWaitedSlices = 1.5;
 // Over its share only where it is above by both; below again under that part of
@@ -296,12 +300,12 @@ void Arbiter::UpdateShare(int64_t now_us, TenantId id, Tenant& tenant) {
   if (tenant.spec.cls != TenantClass::kLatency) return;
   const bool was_over = tenant.over;
   double weights = tenant.spec.weight;
-  bool others = false;
+  bool others = false, settled = true;
   for (auto& [other_id, other] : tenants_) {
     if (other_id == id || !Active(now_us, other)) continue;
     weights += other.spec.weight;
-    // Latency tenants among themselves share by their slices already.
-    others |= other.spec.cls != TenantClass::kLatency || other.over;
+    others = true;
+    settled &= now_us - other.over_since_us >= kSettledUs;
   }
   if (!others || tenant.groups == 0 || !UsageKnown(now_us)) {
     // Nobody waits for it, or nobody can tell: PlanTurns bounds the latter.
@@ -319,7 +323,7 @@ void Arbiter::UpdateShare(int64_t now_us, TenantId id, Tenant& tenant) {
     const double below = sampled_ ? kSampledBelowFactor : kBelowFactor;
     if (share > std::max(entitled + margin, entitled * factor))
       tenant.over = true;
-    if (share < entitled * below) tenant.over = false;
+    if (share < entitled * below && settled) tenant.over = false;
   }
   if (tenant.over != was_over) tenant.over_since_us = now_us;
 }

@@ -41,6 +41,24 @@ TEST(ArbiterSim, FourTenantsByWeight) {
   EXPECT_EQ(sim.switches, 0) << "standard tenants are never suspended";
 }
 
+// The hardware goes round the processes: a tenant must not get more for having
+// more of them, nor less for some that have nothing to do.
+TEST(ArbiterSim, ProcessesOfATenantSplitItsSlice) {
+  Sim sim;
+  sim.Add(1, {kStandard, 1}, kBusy);
+  for (ProcessId more : {11, 12, 13}) sim.AddProcess(1, more, kBusy);
+  sim.Add(2, {kStandard, 1}, kBusy);
+  for (const bool half_of_them_idle : {false, true}) {
+    if (half_of_them_idle)
+      for (ProcessId idle : {1, 12}) sim.SetLoad(idle, kIdle);
+    sim.Run(3 * kSecond);
+    sim.Measure();
+    sim.Run(5 * kSecond);
+    EXPECT_NEAR(sim.Share(1), 0.5, 0.015) << half_of_them_idle;
+    EXPECT_GE(sim.Sum(), 0.98) << half_of_them_idle;
+  }
+}
+
 // It waits for each of its kernels, and leaves the GPU where one ends.
 TEST(ArbiterSim, WeightsHoldBesideATenantThatLeavesEarly) {
   Sim sim;
@@ -122,6 +140,36 @@ TEST(ArbiterSim, ALatencyTenantBesideThreeBatchTenants) {
     EXPECT_NEAR(sim.Share(id), 0.28, 0.03) << id;
   EXPECT_LE(sim.switches, 2 * 24 + 4) << "two a turn";
   EXPECT_LE(sim.slices, 4) << "a turn sets no slices";
+}
+
+TEST(ArbiterSim, StandardTenantsTakeTurnsWhereAsked) {
+  Sim sim(Sim::Source::kLog, kSecond, {.standard_takes_turns = true});
+  sim.Add(1, {kLatency, 1}, kRequests);
+  sim.Add(2, {kStandard, 1}, kBusy);
+  sim.Add(3, {kStandard, 1}, kBusy);
+  sim.Add(4, {kBatch, 1}, kBusy);
+  sim.Run(2 * kSecond);
+  sim.Measure();
+  sim.switches = 0;
+  sim.Run(12 * kSecond);
+  EXPECT_LE(sim.Latency(1, 0.99), 2300) << "alone 2000";
+  for (TenantId id = 2; id <= 4; ++id)
+    EXPECT_NEAR(sim.Share(id), 0.28, 0.03) << id;
+  EXPECT_NEAR(sim.switches, 2 * 24, 4) << "two a turn";
+}
+
+TEST(ArbiterSim, ProcessesOfATenantShareItsTurn) {
+  Sim sim;
+  sim.Add(1, {kLatency, 1}, kRequests);
+  sim.Add(2, {kBatch, 1}, kBusy);
+  for (ProcessId more : {12, 22}) sim.AddProcess(2, more, kBusy);
+  sim.Add(3, {kBatch, 1}, kBusy);
+  sim.Run(2 * kSecond);
+  sim.Measure();
+  sim.Run(12 * kSecond);
+  EXPECT_NEAR(sim.Share(2), sim.Share(3), 0.06);
+  EXPECT_GE(sim.Sum(), 0.92) << "three switch among themselves every 1 ms";
+  EXPECT_LE(sim.Latency(1, 0.99), 2000 + 3 * 1080 + 100) << "a round of those";
 }
 
 // An agent that gets no processor for a while, as one with a limit for its
@@ -223,14 +271,49 @@ TEST(ArbiterSim, UnseenItLeavesThemSomethingAllTheSame) {
 }
 
 TEST(ArbiterSim, TwoLatencyTenantsShareByWeight) {
+  for (const Load first : {kBusy, kRequests}) {
+    Sim sim;
+    sim.Add(1, {kLatency, 3}, first);
+    sim.Add(2, {kLatency, 1}, kBusy);
+    sim.Run(5 * kSecond);
+    sim.SetLoad(1, kBusy);
+    sim.Run(2 * kSecond);
+    sim.Measure();
+    sim.slices = 0;
+    sim.Run(5 * kSecond);
+    EXPECT_NEAR(sim.Share(1), 0.75, 0.02);
+    EXPECT_NEAR(sim.Share(2), 0.25, 0.02);
+    EXPECT_EQ(sim.slices, 0) << "it stays as it is";
+  }
+}
+
+TEST(ArbiterSim, OfTwoLatencyTenantsTheOneOverItsShareIsServedAsStandard) {
+  for (const bool batch : {false, true}) {
+    Sim sim;
+    sim.Add(1, {kLatency, 1}, kRequests);
+    sim.Add(2, {kLatency, 1}, kBusy);
+    if (batch) sim.Add(3, {kBatch, 1}, kBusy);
+    sim.Run(2 * kSecond);
+    sim.Measure();
+    sim.Run(10 * kSecond);
+    EXPECT_FALSE(sim.View(1).over_share);
+    EXPECT_TRUE(sim.View(2).over_share);
+    EXPECT_LE(sim.Latency(1, 0.99), batch ? 2000 + 4000 + 400 : 2300);
+    EXPECT_NEAR(sim.Share(2), batch ? 0.41 : 0.82, 0.03);
+    EXPECT_NEAR(sim.Share(3), batch ? 0.41 : 0.00, 0.03);
+  }
+}
+
+// One that waits for each of its kernels would have 0.05 by slices alone.
+TEST(ArbiterSim, ALatencyTenantThatLeavesEarlyHasItsShareBesideAnother) {
   Sim sim;
-  sim.Add(1, {kLatency, 3}, kBusy);
+  sim.Add(1, {kLatency, 1}, {.work_us = 1000, .think_us = 30});
   sim.Add(2, {kLatency, 1}, kBusy);
   sim.Run(2 * kSecond);
   sim.Measure();
-  sim.Run(5 * kSecond);
-  EXPECT_NEAR(sim.Share(1), 0.75, 0.02);
-  EXPECT_NEAR(sim.Share(2), 0.25, 0.02);
+  sim.Run(20 * kSecond);
+  EXPECT_GE(sim.Share(1), 0.35);
+  EXPECT_GE(sim.Share(2), 0.35);
 }
 
 TEST(ArbiterSim, AStandardTenantBesideBothClassesKeepsItsShare) {

@@ -38,21 +38,27 @@ class Sim {
   enum class Source { kLog, kNvml, kNone };
 
   // sample_us: how far apart NVML's samples are, and what they are averages of.
-  explicit Sim(Source source = Source::kLog, int64_t sample_us = 1'000'000)
-      : source_(source), nvml_us_(sample_us), arbiter_({}) {}
+  explicit Sim(Source source = Source::kLog, int64_t sample_us = 1'000'000,
+               const ArbiterOptions& options = {})
+      : source_(source), nvml_us_(sample_us), arbiter_(options) {}
 
+  // Its process is known by the tenant's id; AddProcess gives it more.
   void Add(TenantId id, TenantSpec spec, Load load) {
+    Send(TenantSet{id, spec});
+    AddProcess(id, id, load);
+  }
+  void AddProcess(TenantId tenant, ProcessId id, Load load) {
     Group group;
+    group.tenant = tenant;
     group.load = load;
     if (load.work_us > 0) group.next_us = load.starts_us + load.think_us;
     groups_[id] = group;
-    Send(TenantSet{id, spec});
-    Send(ProcessAttached{id, id});
+    Send(ProcessAttached{id, tenant});
     Send(ProcessGroups{id, 1});
   }
 
   // From now on it does something else.
-  void SetLoad(TenantId id, Load load) {
+  void SetLoad(ProcessId id, Load load) {
     Group& group = groups_.at(id);
     group.load = load;
     group.left_us = 0;
@@ -69,10 +75,10 @@ class Sim {
   }
 
   // Somebody else's call.
-  void Resume(TenantId id) { groups_.at(id).runnable = true; }
-  bool runnable(TenantId id) const { return groups_.at(id).runnable; }
+  void Resume(ProcessId id) { groups_.at(id).runnable = true; }
+  bool runnable(ProcessId id) const { return groups_.at(id).runnable; }
 
-  void Kill(TenantId id) {
+  void Kill(ProcessId id) {
     groups_.erase(id);
     Send(ProcessGone{id});
   }
@@ -90,14 +96,17 @@ class Sim {
       group.latencies.clear();
     }
   }
-  double Share(TenantId id) {
-    return static_cast<double>(groups_[id].busy_us) /
-           (now_us_ - measure_from_us_);
+  // Of all its processes.
+  double Share(TenantId tenant) {
+    int64_t busy_us = 0;
+    for (const auto& [id, group] : groups_)
+      if (group.tenant == tenant) busy_us += group.busy_us;
+    return OfTheTime(busy_us);
   }
   double Sum() {
-    double sum = 0;
-    for (const auto& [id, group] : groups_) sum += Share(id);
-    return sum;
+    int64_t busy_us = 0;
+    for (const auto& [id, group] : groups_) busy_us += group.busy_us;
+    return OfTheTime(busy_us);
   }
   int64_t Latency(TenantId id, double quantile) {
     auto& all = groups_[id].latencies;
@@ -124,6 +133,7 @@ class Sim {
 
  private:
   struct Group {
+    TenantId tenant = 0;
     Load load;
     uint32_t slice_us = 2048;
     bool runnable = true;
@@ -141,6 +151,10 @@ class Sim {
     Action action;
     bool late = false;
   };
+
+  double OfTheTime(int64_t busy_us) const {
+    return static_cast<double>(busy_us) / (now_us_ - measure_from_us_);
+  }
 
   void Carry(const Action& action) {
     if (std::holds_alternative<SetSlice>(action)) {
@@ -211,7 +225,7 @@ class Sim {
       }
       const bool idle = group.runnable && !Ready(group);
       group.idle_turn_us = idle ? group.idle_turn_us + kStepUs : 0;
-      if (!idle || !arbiter_.View(id, now_us_).turn) continue;
+      if (!idle || !arbiter_.View(group.tenant, now_us_).turn) continue;
       last_idle_turn_us = now_us_;
       idle_turns_us += kStepUs;
       longest_idle_turn_us = std::max(longest_idle_turn_us, group.idle_turn_us);
@@ -320,13 +334,13 @@ class Sim {
   int64_t nvml_ended_us_ = 0;
   std::deque<std::pair<int64_t, Activity>> nvml_;  // and when each ended
   Arbiter arbiter_;
-  std::map<TenantId, Group> groups_;
+  std::map<ProcessId, Group> groups_;
   std::deque<Pending> shims_, driver_;
   int64_t now_us_ = 0, wake_us_ = INT64_MAX, sample_us_ = INT64_MAX;
   int64_t stalled_until_us_ = 0;
   int64_t sampled_us_ = 0, measure_from_us_ = 0, driver_free_us_ = 0;
   int calls_ = 0;
-  TenantId current_ = 1;
+  ProcessId current_ = 1;
   int64_t slice_left_us_ = 0, switching_us_ = 0;
 };
 
