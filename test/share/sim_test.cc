@@ -4,11 +4,14 @@
 // on the simulated driver, where slices, suspensions and switches have their
 // measured costs and tiny slices their livelock.
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/wait.h>
 
 #include <algorithm>
 #include <atomic>
 #include <condition_variable>
+#include <csignal>
 #include <cstdio>
 #include <functional>
 #include <memory>
@@ -20,6 +23,8 @@
 #include "agent/activity_feed.h"
 #include "base/clock.h"
 #include "base/event_loop.h"
+#include "metrics/node_view.h"
+#include "metrics/prometheus.h"
 #include "nvml/real.h"
 #include "rm/abi.h"
 #include "rm/control.h"
@@ -211,6 +216,37 @@ TEST_F(ShareSim, WeightsComeOutAsWritten) {
   EXPECT_GT(sum, 0.95);
 }
 
+TEST_F(ShareSim, ProcessesOfATenantSplitItsSlice) {
+  AddSlot({});
+  AddSlot({});
+  StartAgent();
+  const std::string busy = "--kernel-us 1000 --warmup 1 --seconds 3";
+  const Tenants programs = RunUndisturbed([&] {
+    Tenants made;
+    for (const int slot : {0, 0, 1}) made.push_back(Add(slot, busy));
+    return made;
+  });
+  if (programs.empty()) GTEST_SKIP() << kNeverStill;
+  const double sum =
+      programs[0]->Share() + programs[1]->Share() + programs[2]->Share();
+  EXPECT_NEAR(programs[0]->Share() / sum, 0.25, 0.02);
+  EXPECT_NEAR(programs[1]->Share() / sum, 0.25, 0.02);
+  EXPECT_NEAR(programs[2]->Share() / sum, 0.50, 0.02);
+  EXPECT_GT(sum, 0.95);
+}
+
+TEST_F(ShareSim, TwoLatencyTenantsShareByWeight) {
+  AddSlot({.cls = kLatency, .weight = 3});
+  AddSlot({.cls = kLatency, .weight = 1});
+  StartAgent();
+  const std::string busy = "--kernel-us 1000 --warmup 2 --seconds 3";
+  const Tenants tenants = RunAllUndisturbed(busy, busy);
+  if (tenants.empty()) GTEST_SKIP() << kNeverStill;
+  const double sum = tenants[0]->Share() + tenants[1]->Share();
+  EXPECT_NEAR(tenants[0]->Share() / sum, 0.75, 0.02);
+  EXPECT_GT(sum, 0.95);
+}
+
 TEST_F(ShareSim, ALatencyTenantBesideThreeBatchTenants) {
   AddSlot({.cls = kLatency});
   for (int i = 0; i < 3; ++i) AddSlot({.cls = kBatch});
@@ -316,6 +352,44 @@ TEST_F(ShareSim, ALimitHoldsEvenAlone) {
   if (tenants.empty()) GTEST_SKIP() << kNeverStill;
   EXPECT_LT(tenants[0]->Share(), 0.53);
   EXPECT_GT(tenants[0]->Share(), 0.42);
+}
+
+// It cannot answer, and what it has launched goes on: suspended and resumed
+// without it, it holds up nobody's turn.
+TEST_F(ShareSim, AStoppedTenantTakesItsTurnsAsTheOthers) {
+  AddSlot({.cls = kLatency});
+  for (int i = 0; i < 2; ++i) AddSlot({.cls = kBatch});
+  config_.turn = milliseconds(200);
+  StartAgent();
+  Tenants tenants;
+  tenants.push_back(Add(0, "--think-us 10000 --warmup 2 --seconds 3"));
+  // Two requests of a second each wait while it works on a third one.
+  tenants.push_back(Add(1, "--kernel-us 50000 --seconds 3"));
+  tenants.push_back(Add(2, "--kernel-us 1000 --warmup 2 --seconds 3"));
+  for (const auto& t : tenants) t->Begin();
+  EXPECT_TRUE(agent_->Until([](const ShareStats& stats) {
+    return stats.slots[1].suspensions > 0 && stats.slots[2].suspensions > 0;
+  }));
+  ASSERT_EQ(kill(tenants[1]->pid(), SIGSTOP), 0);
+  int status = 0;
+  ASSERT_EQ(waitpid(tenants[1]->pid(), &status, WUNTRACED), tenants[1]->pid());
+  ASSERT_TRUE(WIFSTOPPED(status));
+  const ShareStats before = agent_->Stats();
+  int resumed = 0;
+  bool was_off = false;
+  EXPECT_TRUE(agent_->Until([&](const ShareStats& stats) {
+    const SlotStats& slot = stats.slots[1];
+    resumed += was_off && !slot.suspended && slot.turn;
+    was_off = slot.suspended;
+    return resumed >= 3 &&
+           slot.suspensions >= before.slots[1].suspensions + 3 &&
+           stats.slots[2].suspensions >= before.slots[2].suspensions + 3;
+  }));
+  EXPECT_TRUE(agent_->Stats().slots[1].governed);
+  kill(tenants[1]->pid(), SIGCONT);
+  for (const auto& t : tenants) t->Finish();
+  EXPECT_GT(tenants[2]->Share(), 0.3);
+  EXPECT_LT(tenants[0]->Number("p50"), 2500);
 }
 
 TEST_F(ShareSim, MemoryIsLimitedAndTheAuditAgrees) {
@@ -437,6 +511,29 @@ TEST_F(ShareSimHandover, ManagedMemoryMayBeIgnored) {
   EXPECT_EQ(pair_->Do("A create 3000"), "0");
   EXPECT_TRUE(Holds(2 * kContext + 3000 * kMiB));
   EXPECT_TRUE(HoldsManaged(0));
+}
+
+// From the program to the metric.
+TEST_F(ShareSimHandover, ARequestOfUnknownShapeMakesTheSlotUngoverned) {
+  Start();
+  const auto metrics = [&] {
+    metrics::NodeView node;
+    node.sharing.stats = agent_->Stats();
+    return metrics::RenderPrometheus(node);
+  };
+  const std::string metric =
+      "rondo_slot_governed{slot=\"" + config_.slots[0].id() + "\"} ";
+  EXPECT_THAT(metrics(), testing::HasSubstr(metric + "1\n"));
+  EXPECT_EQ(pair_->Do("B odd"), "0");
+  EXPECT_TRUE(agent_->Until(
+      [](const ShareStats& stats) { return !stats.slots[0].governed; }));
+  EXPECT_EQ(agent_->Stats().slots[0].reason,
+            "unknown size of a driver request");
+  EXPECT_THAT(metrics(), testing::HasSubstr(metric + "0\n"));
+  EXPECT_EQ(pair_->Do("B exit"), "gone");
+  EXPECT_TRUE(agent_->Until([](const ShareStats& stats) {
+    return stats.slots[0].governed;
+  })) << "the other one is as it should be";
 }
 
 // An agent that goes while tenants are suspended, and another that comes.
