@@ -529,18 +529,22 @@ TEST_F(ShimMemory, ManagedMemoryMayBeIgnored) {
   EXPECT_TRUE(agent.Wait(Uses(8 * kGiB)));
 }
 
-TEST_F(ShimMemory, SemaphorePoolsAreNotManaged) {
+TEST_F(ShimMemory, PoolsAndPeersAreNotManaged) {
   FakeAgent agent(Socket(), agent_options);
   TenantProcess tenant(dir);
   tenant.Do("open");
   tenant.Do("uvm_init");
   const std::string range = std::to_string(1ull << 44) + " 1048576";
-  EXPECT_EQ(tenant.Do("pool " + range), "0");
-  EXPECT_EQ(tenant.Do("managed " + range), "ok");
-  EXPECT_EQ(agent.Get().Used(), 0u);
-  tenant.Do("unmap " + range);
-  EXPECT_EQ(tenant.Do("managed " + range), "ok");
-  EXPECT_TRUE(agent.Wait(Uses(1048576))) << "the range is an ordinary one now";
+  for (const std::string what : {"pool ", "p2p_range "}) {
+    EXPECT_EQ(tenant.Do(what + range), "0");
+    EXPECT_EQ(tenant.Do("managed " + range), "ok");
+    EXPECT_EQ(agent.Get().Used(), 0u) << what;
+    tenant.Do("unmap " + range);
+    EXPECT_EQ(tenant.Do("managed " + range), "ok");
+    EXPECT_TRUE(agent.Wait(Uses(1048576))) << "an ordinary range now";
+    tenant.Do("unmap " + range);
+    EXPECT_TRUE(agent.Wait(Uses(0)));
+  }
 }
 
 TEST_F(ShimMemory, EightThreadsNeverPassTheLimit) {

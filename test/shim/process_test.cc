@@ -99,6 +99,25 @@ TEST_F(ShimProcess, ExecStartsAfresh) {
   EXPECT_TRUE(agent.Wait(Uses(2097152)));
 }
 
+// What shells and launchers do.
+TEST_F(ShimProcess, ForkThenExecStartsAfreshBesideItsParent) {
+  FakeAgent agent(socket, {});
+  TenantProcess tenant(dir);
+  const std::string descriptors = tenant.Do("descriptors");
+  tenant.Do("open");
+  tenant.Do("group 10");  // with the library's thread
+  tenant.Do("alloc 1000 " + std::to_string(5 * kGiB));
+  EXPECT_EQ(tenant.Do("launch descriptors;open;alloc 1 " +
+                      std::to_string(5 * kGiB) + ";alloc 1 4096"),
+            descriptors + "|ok|81 5368709120|0 4096|")
+      << "nothing of its parent's is open in it, and one limit is for both";
+  EXPECT_EQ(agent.Get().hellos, 2);
+  EXPECT_TRUE(agent.Wait(Connected(1)));
+  EXPECT_EQ(agent.Get().Used(), 5 * kGiB);
+  EXPECT_EQ(tenant.Do("free 1000"), "0");
+  EXPECT_TRUE(agent.Wait(Uses(0))) << "the parent goes on";
+}
+
 TEST_F(ShimProcess, KilledAtAnyInstantItLeaksNothing) {
   FakeAgent agent(socket, {});
   for (int round = 0; round < 30; ++round) {
@@ -238,8 +257,13 @@ TEST_F(ShimProcess, ADriverThatKnowsNothing) {
   TenantProcess tenant(dir);
   tenant.Do("no_ioctl 1");
   EXPECT_EQ(tenant.Do("open"), "ok");
-  EXPECT_THAT(tenant.Do("alloc 1000 1"), HasSubstr("0 1"));
-  EXPECT_TRUE(agent.Wait([](const auto& s) { return s.Used() == 0; }));
+  for (const char* call : {"group 10", "set_slice 10 4096", "alloc 1000 1",
+                           "export 1000", "free 1000", "view 27"}) {
+    tenant.Do(call);
+    EXPECT_EQ(tenant.Do("last_ioctl"), "-1 38") << call << ": ENOSYS";
+  }
+  EXPECT_TRUE(
+      agent.Wait([](const auto& s) { return s.asked == 1 && s.Used() == 0; }));
   EXPECT_EQ(tenant.Finish(), 0);
 }
 

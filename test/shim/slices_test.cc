@@ -5,6 +5,8 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/wait.h>
 
 #include <chrono>
 #include <memory>
@@ -269,9 +271,18 @@ TEST_F(ShimSlices, AStoppedProgramAppliesItWhenItContinues) {
   TenantProcess tenant(dir);
   MakeContext(&tenant);
   tenant.Kill(SIGSTOP);
+  int status = 0;
+  ASSERT_EQ(waitpid(tenant.pid(), &status, WUNTRACED), tenant.pid());
+  ASSERT_TRUE(WIFSTOPPED(status));
   agent.SendSlice(3000);
+  TenantProcess neighbour(dir);  // of the same agent: it is not held up
+  EXPECT_EQ(neighbour.Do("open"), "ok");
+  EXPECT_EQ(neighbour.Do("alloc 1000 1048576"), "0 1048576");
+  EXPECT_TRUE(agent.Get().applied.empty());
   tenant.Kill(SIGCONT);
-  EXPECT_TRUE(agent.Wait(AppliedTimes(1)));
+  ASSERT_TRUE(agent.Wait(AppliedTimes(1)));
+  EXPECT_EQ(agent.Get().applied[0].us, 3000u);
+  EXPECT_EQ(tenant.Do("get_slice 10"), "3000");
 }
 
 TEST_F(ShimSlices, FourHundredChannelsAreResumedInPortions) {

@@ -39,9 +39,13 @@ constexpr uint32_t kDevice = 0x100, kSubdevice = 0x101;
 int fd = -1, uvm = -1;
 uint32_t client = 0;
 
+thread_local int last_result = 0, last_errno = 0;
+
 template <typename T>
 int Say(uint32_t nr, T* arg) {
-  return ioctl(fd, rm::MakeRequest(nr, sizeof(T)), arg);
+  last_result = ioctl(fd, rm::MakeRequest(nr, sizeof(T)), arg);
+  last_errno = errno;
+  return last_result;
 }
 
 uint32_t Alloc(uint32_t parent, uint32_t handle, uint32_t cls, void* params) {
@@ -204,6 +208,31 @@ std::string Threads(int count, int each, uint64_t bytes) {
 }
 
 std::string Run(const std::string& line);
+
+// A program of our own kind, by fork and exec, to its end: the same commands
+// and answers.
+std::string Launch(std::string script) {
+  for (char& c : script) c = c == ';' ? '\n' : c;
+  int in[2], out[2];
+  if (pipe2(in, O_CLOEXEC) != 0 || pipe2(out, O_CLOEXEC) != 0) return "pipe";
+  const pid_t child = fork();
+  if (child == 0) {
+    dup2(in[0], 0);
+    dup2(out[1], 1);
+    char* argv[] = {const_cast<char*>("tenant"), nullptr};
+    execve("/proc/self/exe", argv, environ);
+    _exit(127);
+  }
+  close(in[0]);
+  close(out[1]);
+  if (write(in[1], script.data(), script.size()) < 0) return "write";
+  close(in[1]);
+  std::string answers;
+  for (char c; read(out[0], &c, 1) == 1;) answers += c == '\n' ? '|' : c;
+  close(out[0]);
+  waitpid(child, nullptr, 0);
+  return answers;
+}
 
 // Runs ';'-separated commands in a child; their answers come joined by '|'.
 std::string InChild(const std::string& script) {
@@ -389,6 +418,11 @@ const std::map<std::string, std::function<std::string(const Args&)>>& Verbs() {
              return std::to_string(
                  ioctl(uvm, rm::kUvmAllocSemaphorePool, params));
            }},
+          {"p2p_range",
+           [](const Args& a) {
+             uint64_t params[64] = {a[0], a[1]};
+             return std::to_string(ioctl(uvm, rm::kUvmAllocDeviceP2p, params));
+           }},
           {"managed",
            [](const Args& a) {
              void* p = mmap(reinterpret_cast<void*>(a[0]), a[1],
@@ -417,6 +451,11 @@ const std::map<std::string, std::function<std::string(const Args&)>>& Verbs() {
              char arg[40] = {};
              return std::to_string(
                  ioctl(fd, rm::MakeRequest(rm::kEscAlloc, sizeof arg), arg));
+           }},
+          {"last_ioctl",
+           [](const Args&) {
+             return std::to_string(last_result) + " " +
+                    std::to_string(last_errno);
            }},
           {"wild_pointer",
            [](const Args&) {
@@ -488,11 +527,16 @@ const std::map<std::string, std::function<std::string(const Args&)>>& Verbs() {
   return verbs;
 }
 
+ptrdiff_t Entries(const char* folder) {
+  return std::distance(std::filesystem::directory_iterator(folder), {});
+}
+
 std::string Run(const std::string& line) {
   std::istringstream in(line);
   std::string verb, word;
   in >> verb;
   if (verb == "child") return InChild(line.substr(6));
+  if (verb == "launch") return Launch(line.substr(7));
   if (verb == "view") return in >> word, View(word);
   if (verb == "version") {
     in >> fake_driver::options().version;
@@ -507,14 +551,8 @@ std::string Run(const std::string& line) {
     void* library = dlopen(word.c_str(), RTLD_NOW);
     return library == nullptr ? dlerror() : std::to_string(dlclose(library));
   }
-  if (verb == "tasks") {
-    int tasks = 0;
-    for (const auto& task :
-         std::filesystem::directory_iterator("/proc/self/task")) {
-      tasks += task.is_directory();
-    }
-    return std::to_string(tasks);
-  }
+  if (verb == "tasks") return std::to_string(Entries("/proc/self/task"));
+  if (verb == "descriptors") return std::to_string(Entries("/proc/self/fd"));
   if (verb == "hold") {  // a child that keeps every descriptor
     const pid_t child = fork();
     if (child == 0) {
