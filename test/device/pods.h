@@ -24,6 +24,7 @@
 #include "demo/stand_in_pod_apis.h"
 #include "nlohmann/json.hpp"
 #include "sim/driver/tenant_process.h"
+#include "stall_watch.h"
 
 namespace rondo::device {
 
@@ -81,7 +82,15 @@ class Pods {
                                std::chrono::milliseconds deadline);
 
   void Say(bool ok, const std::string& claim, const std::string& numbers);
+  // Of a claim that asks for an agent that comes when it wants to. On a
+  // simulated node, whose machine may be small and busy, one that does not hold
+  // counts only where nothing was held up since BeginCase.
+  void SayInTime(bool ok, const std::string& claim, const std::string& numbers);
+  int ok() const { return ok_; }
   int failed() const { return failed_; }
+  void BeginCase();
+  // Whether a claim did not count since BeginCase.
+  bool unjudged() const { return unjudged_; }
 
  private:
   const std::string rondo_, scratch_, config_;
@@ -93,7 +102,10 @@ class Pods {
   std::vector<std::string> gpus_;
   double card_bytes_ = 0;
   std::vector<std::string> pods_;
-  int last_pod_ = 0, failed_ = 0;
+  int last_pod_ = 0, ok_ = 0, failed_ = 0;
+  StallWatch stalls_;
+  std::chrono::nanoseconds held_up_{};  // the longest, in this case
+  bool unjudged_ = false;
 };
 
 // Each of them has begun and finished; both one after the other.

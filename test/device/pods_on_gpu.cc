@@ -20,6 +20,7 @@
 #include "base/file.h"
 #include "base/status.h"
 #include "demo/supervise.h"
+#include "ledger.h"
 #include "pods.h"
 
 namespace rondo::device {
@@ -31,6 +32,7 @@ using std::chrono::steady_clock;
 constexpr double kMiB = 1 << 20;
 constexpr char kNoMemory[] = "CUDA_ERROR_OUT_OF_MEMORY";
 constexpr milliseconds kPatience{5000};
+constexpr std::chrono::seconds kInAll{150};
 // In which the arbiter learns who wants what and puts it in force.
 constexpr double kSettled = 1.5;
 // Work without an end, which says often how far it is.
@@ -61,73 +63,14 @@ bool Sees(const Tenant& tenant, double bytes) {
   return std::abs(tenant->Number("total_bytes") - bytes) <= 2 * kMiB;
 }
 
-// What NVML says of the process on that GPU; null where it does not list it.
-json NvmlBytes(const json& node, const json& gpu, const json& pid) {
-  for (const json& found : node["gpus"])
-    if (found["uuid"] == gpu && found["processes"].is_array())
-      for (const json& process : found["processes"])
-        if (process["pid"] == pid) return process["memoryBytes"];
-  return nullptr;
-}
-
-// Holds when the ledger's bytes are the driver's, and NVML's where it lists
-// them, for each of the programs, in these slots, and the audit found no
-// difference.
-bool Agreed(const json& node, const std::vector<std::string>& slots,
-            size_t programs) {
-  size_t found = 0;
-  for (const std::string& id : slots) {
-    const json slot = Pods::Slot(node, id);
-    if (slot.is_null() || slot["auditDifferenceBytes"] != 0) return false;
-    double sum = 0;
-    for (const json& process : slot["processes"]) {
-      if (process["memoryBytes"] == 0) continue;
-      const json nvml = NvmlBytes(node, slot["gpu"], process["pid"]);
-      if (process["driverBytes"] != process["memoryBytes"] ||
-          (!nvml.is_null() && nvml != process["memoryBytes"]))
-        return false;
-      sum += process["memoryBytes"].get<double>();
-      ++found;
-    }
-    if (sum != slot["memoryUsedBytes"]) return false;
-  }
-  return found >= programs;  // one may hold something on two GPUs
-}
-
-std::string LedgerText(const json& node,
-                       const std::vector<std::string>& slots) {
-  std::vector<std::string> texts;
-  for (const std::string& id : slots) {
-    const json slot = Pods::Slot(node, id);
-    for (const json& process : slot["processes"])
-      texts.push_back(absl::StrCat(
-          "pid ", process["pid"].dump(), " ", process["memoryBytes"].dump(),
-          " ", process["driverBytes"].dump(), " ",
-          NvmlBytes(node, slot["gpu"], process["pid"]).dump()));
-  }
-  return absl::StrJoin(texts, ", ");
-}
-
-absl::Status SayLedger(Pods& pods, const std::string& claim,
-                       const std::vector<std::string>& slots, size_t programs) {
-  const auto took = pods.Until(
-      "the ledger agrees with the driver",
-      [&](const json& node) { return Agreed(node, slots, programs); },
-      kPatience);
-  RONDO_ASSIGN_OR_RETURN(const json node, pods.Node());
-  pods.Say(
-      took.ok(), claim,
-      absl::StrCat(LedgerText(node, slots), " (bytes: ledger, driver, NVML)"));
-  return absl::OkStatus();
-}
-
 // Whether it became so within the second that docs/config.md names.
 void SayInForce(Pods& pods, const std::string& claim,
                 const std::function<bool(const json&)>& holds) {
   const auto took = pods.Until(claim, holds, kPatience);
-  pods.Say(took.ok() && *took <= 1, claim,
-           took.ok() ? absl::StrFormat("in force after %.0f ms", *took * 1e3)
-                     : std::string(took.status().message()));
+  if (!took.ok())
+    return pods.Say(false, claim, std::string(took.status().message()));
+  pods.SayInTime(*took <= 1, claim,
+                 absl::StrFormat("in force after %.0f ms", *took * 1e3));
 }
 
 absl::Status Memory(Pods& pods) {
@@ -142,6 +85,13 @@ absl::Status Memory(Pods& pods) {
   std::vector<Tenant> tenants;
   std::vector<const Tenant*> all;
   std::vector<std::string> slots;
+  // In the pod of the greedy one, and there before it.
+  RONDO_ASSIGN_OR_RETURN(
+      const Tenant second,
+      pods.Run(&placed[0],
+               absl::StrCat("--memory 256 --more 4096 --chunk 64 --kernel-us "
+                            "1000 --warmup 0 --seconds 1",
+                            kLaunchFirst)));
   for (const Pod& pod : placed) {
     const double bytes = tenants.empty() ? pods.card_bytes() : wanted;
     RONDO_ASSIGN_OR_RETURN(
@@ -153,18 +103,28 @@ absl::Status Memory(Pods& pods) {
     tenants.push_back(std::move(tenant));
     slots.push_back(pod.grant.device_ids.at(0));
   }
-  RONDO_RETURN_IF_ERROR(
-      SayLedger(pods, "memory: the ledger is the driver's", slots, kReplicas));
+  RONDO_RETURN_IF_ERROR(SayLedger(pods, "memory: the ledger is the driver's",
+                                  slots, kReplicas + 1));
   for (const Tenant& tenant : tenants) all.push_back(&tenant);
+  all.push_back(&second);
   RONDO_RETURN_IF_ERROR(RunAll(all));
   const Tenant& greedy = tenants[0];
   const double got = greedy->Number("memory_bytes");
-  pods.Say(Refused(greedy) && got < limit && got > limit - 1024 * kMiB &&
+  // Two contexts, what the second has, and a chunk.
+  pods.Say(Refused(greedy) && got < limit && got > limit - 2048 * kMiB &&
                greedy->Number("requests") > 0,
            "memory: who wants the card is refused at its slot, and goes on",
            absl::StrFormat("got %s of a slot of %s, then %s; %.0f requests",
                            Mib(got), Mib(limit), kNoMemory,
                            greedy->Number("requests")));
+  const double second_got = second->Number("memory_bytes");
+  pods.Say(Refused(second) && second_got < 1024 * kMiB &&
+               got + second_got < limit && second->Number("requests") > 0 &&
+               Sees(second, limit),
+           "memory: a second program of its pod has the same limit with it",
+           absl::StrFormat("got %s, then %s; both %s; %.0f requests",
+                           Mib(second_got), kNoMemory, Mib(got + second_got),
+                           second->Number("requests")));
   bool served = true, sees = true;
   for (const Tenant& tenant : tenants) {
     sees &= Sees(tenant, limit);
@@ -184,10 +144,11 @@ absl::Status Memory(Pods& pods) {
 void SayShares(Pods& pods, const std::string& claim,
                const std::vector<double>& shares, double first) {
   const double part = shares[0] / (shares[0] + shares[1]);
-  pods.Say(std::abs(part - first) <= 0.02, claim,
-           absl::StrFormat("%.3f and %.3f of the GPU's time, the first %.3f of "
-                           "both (%.2f wanted)",
-                           shares[0], shares[1], part, first));
+  pods.SayInTime(
+      std::abs(part - first) <= 0.02, claim,
+      absl::StrFormat("%.3f and %.3f of the GPU's time, the first %.3f of "
+                      "both (%.2f wanted)",
+                      shares[0], shares[1], part, first));
 }
 
 absl::Status Weights(Pods& pods) {
@@ -250,7 +211,7 @@ absl::Status Latency(Pods& pods) {
   const char* const which =
       getenv("RONDO_SIM_STATE") == nullptr ? "p99" : "p90";
   const double ratio = service->Number(which) / alone->Number(which);
-  pods.Say(
+  pods.SayInTime(
       ratio <= 1.15, "latency: a service beside three batch programs",
       absl::StrFormat("%s; alone %s: %s %.3f of alone (at most 1.15), "
                       "p99 %.3f",
@@ -265,9 +226,10 @@ absl::Status Latency(Pods& pods) {
     sum += share;
     shares.push_back(absl::StrFormat("%.3f", share));
   }
-  pods.Say(progressed, "latency: all batch programs progressed",
-           absl::StrFormat("shares %s (at least 0.15 each); all four %.3f",
-                           absl::StrJoin(shares, ", "), sum));
+  pods.SayInTime(
+      progressed, "latency: all batch programs progressed",
+      absl::StrFormat("shares %s (at least 0.15 each); all four %.3f",
+                      absl::StrJoin(shares, ", "), sum));
   return absl::OkStatus();
 }
 
@@ -351,8 +313,9 @@ absl::Status ConfigEdit(Pods& pods) {
                            late->Number("requests")));
   RONDO_ASSIGN_OR_RETURN(const std::vector<double> shares,
                          Shares({&above}, 0.3, 20 * kUs));
-  pods.Say(shares[0] > 0.9, "config: who is above its slot keeps it, goes on",
-           absl::StrFormat("share %.3f", shares[0]));
+  pods.SayInTime(shares[0] > 0.9,
+                 "config: who is above its slot keeps it, goes on",
+                 absl::StrFormat("share %.3f", shares[0]));
   return absl::OkStatus();
 }
 
@@ -436,7 +399,7 @@ absl::Status AgentKilled(Pods& pods) {
   const double first = Seconds(killed);
   pods.agent().Wait();
   // 100 ms are the shim's; a kernel beside two others, and telling, come after.
-  pods.Say(
+  pods.SayInTime(
       first <= 0.15, "agent killed: the suspended program runs",
       absl::StrFormat("a request done %.0f ms after the kill", first * 1e3));
   std::vector<const Tenant*> batch = {&tenants[1], &tenants[2]};
@@ -446,20 +409,16 @@ absl::Status AgentKilled(Pods& pods) {
   RONDO_RETURN_IF_ERROR(Pass(tenants[0], 0.5));
   RONDO_ASSIGN_OR_RETURN(const Progress q, tenants[0]->NextProgress());
   const double rate = (q.requests - p.requests) / (q.seconds - p.seconds);
-  pods.Say(shares[0] > 0.2 && shares[1] > 0.2 && rate > 20,
-           "agent killed: all run on",
-           absl::StrFormat("batch %.3f and %.3f of the GPU, service %.0f "
-                           "requests a second",
-                           shares[0], shares[1], rate));
+  pods.SayInTime(shares[0] > 0.2 && shares[1] > 0.2 && rate > 20,
+                 "agent killed: all run on",
+                 absl::StrFormat("batch %.3f and %.3f of the GPU, service %.0f "
+                                 "requests a second",
+                                 shares[0], shares[1], rate));
 
   return StartAgain(pods, slots, before);
 }
 
 absl::Status TwoGpus(Pods& pods) {
-  if (pods.gpus().size() < 2) {
-    std::cout << "skipped two_gpus: there is one GPU" << std::endl;
-    return absl::OkStatus();
-  }
   const std::string g0 = pods.gpus()[0], g1 = pods.gpus()[1];
   const auto on = [](const Pod& pod, const std::string& gpu,
                      const std::string& options) {
@@ -509,10 +468,14 @@ absl::Status TwoGpus(Pods& pods) {
   RONDO_ASSIGN_OR_RETURN(const std::vector<double> shares,
                          Shares({&first, &second, &other}, 2, kUs));
   SayShares(pods, "two GPUs: weights 3 and 1 on the second", shares, 0.75);
-  pods.Say(shares[2] > 0.9, "two GPUs: who is alone on the first has all of it",
-           absl::StrFormat("share %.3f", shares[2]));
+  pods.SayInTime(shares[2] > 0.9,
+                 "two GPUs: who is alone on the first has all of it",
+                 absl::StrFormat("share %.3f", shares[2]));
   return absl::OkStatus();
 }
+
+// Of a case that a busy machine spoils (pods.h, SayInTime).
+constexpr int kRuns = 3;
 
 struct Case {
   const char* name;
@@ -524,6 +487,27 @@ constexpr Case kCases[] = {
     {"config_edit", ConfigEdit}, {"agent_killed", AgentKilled},
     {"two_gpus", TwoGpus}};
 
+// False: it was skipped.
+bool RunCase(Pods& pods, const Case& c) {
+  if (c.run == TwoGpus && pods.gpus().size() < 2) {
+    std::cout << "SKIPPED two_gpus: there is one GPU" << std::endl;
+    return false;
+  }
+  for (int run = 1; run <= kRuns; ++run) {
+    const auto begin = steady_clock::now();
+    pods.BeginCase();
+    const absl::Status status = c.run(pods);
+    if (!status.ok()) pods.Say(false, c.name, std::string(status.message()));
+    pods.EndPods();
+    std::cout << absl::StreamFormat("        (%s: %.1f s)\n", c.name,
+                                    Seconds(begin));
+    if (!pods.unjudged()) return true;
+  }
+  std::cout << "SKIPPED " << c.name
+            << ": the machine held the agent up in every run" << std::endl;
+  return false;
+}
+
 int Run(const std::string& rondo, const std::vector<std::string>& wanted,
         const std::string& scratch) {
   Pods pods(rondo, scratch);
@@ -532,20 +516,18 @@ int Run(const std::string& rondo, const std::vector<std::string>& wanted,
     std::cerr << "pods_on_gpu: " << started.message() << "\n";
     return ExitCode(started);
   }
+  int skipped = 0;
   for (const Case& c : kCases) {
     if (!wanted.empty() &&
         std::find(wanted.begin(), wanted.end(), c.name) == wanted.end())
       continue;
-    const auto begin = steady_clock::now();
-    const absl::Status status = c.run(pods);
-    if (!status.ok()) pods.Say(false, c.name, std::string(status.message()));
-    pods.EndPods();
-    std::cout << absl::StreamFormat("        (%s: %.1f s)\n", c.name,
-                                    Seconds(begin));
+    skipped += !RunCase(pods, c);
   }
   pods.agent().Signal(SIGTERM);
   const int code = pods.agent().Wait();
   pods.Say(code == 0, "the agent ends when told", absl::StrCat("exit ", code));
+  std::cout << pods.ok() << " ok, " << pods.failed() << " failed, " << skipped
+            << " skipped" << std::endl;
   return pods.failed() == 0 ? kExitOk : kExitFailure;
 }
 
@@ -565,5 +547,5 @@ int main(int argc, char** argv) {
   const std::vector<std::string> wanted(argv + 2, argv + argc);
   return rondo::demo::Supervise(
       [&] { return rondo::device::Run(argv[1], wanted, scratch->path()); },
-      std::chrono::seconds(90));
+      rondo::device::kInAll);
 }
