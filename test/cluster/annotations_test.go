@@ -15,7 +15,7 @@ import (
 )
 
 // followed is how soon after the API server has it an annotation is in force.
-const followed = 1500 * time.Millisecond
+const followed = time.Second
 
 // annotated is the pod with these annotations.
 func annotated(pod *corev1.Pod, annotations map[string]string) *corev1.Pod {
