@@ -367,11 +367,11 @@ TEST_F(ShareSim, AStoppedTenantTakesItsTurnsAsTheOthers) {
   Tenants tenants;
   tenants.push_back(Add(0, "--think-us 10000 --warmup 2 --seconds 3"));
   // Two requests of a second each wait while it works on a third one.
-  tenants.push_back(Add(1, "--kernel-us 50000 --seconds 3"));
+  tenants.push_back(Add(1, "--turns 1000 --kernel-us 50000 --seconds 3"));
   tenants.push_back(Add(2, "--kernel-us 1000 --warmup 2 --seconds 3"));
   for (const auto& t : tenants) t->Begin();
   EXPECT_TRUE(agent_->Until([](const ShareStats& stats) {
-    return stats.slots[1].suspensions > 0 && stats.slots[2].suspensions > 0;
+    return stats.slots[1].used_share > 0.2 && stats.slots[2].suspensions > 0;
   }));
   ASSERT_EQ(kill(tenants[1]->pid(), SIGSTOP), 0);
   int status = 0;
@@ -392,7 +392,7 @@ TEST_F(ShareSim, AStoppedTenantTakesItsTurnsAsTheOthers) {
   kill(tenants[1]->pid(), SIGCONT);
   for (const auto& t : tenants) t->Finish();
   EXPECT_GT(tenants[2]->Share(), 0.3);
-  EXPECT_LT(tenants[0]->Number("p50"), 2500);
+  EXPECT_LT(tenants[0]->Number("p50"), 3000) << "it is not on a long slice";
 }
 
 TEST_F(ShareSim, MemoryIsLimitedAndTheAuditAgrees) {
