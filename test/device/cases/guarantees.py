@@ -210,6 +210,17 @@ def never_pausing():
                  *(f"{s[1]:.3f}" for s in shares.values())))
 
 
+def two_latency():
+    """A latency tenant with requests beside another one that never pauses."""
+    name = "guarantee.two_latency"
+    found = lone((name, 0), 100, 20, 10000, 5)
+    shares, beside, _ = together("rondo", [Tenant(100, 20, think=10000, cls="latency"), Tenant(1000, cls="latency")], 10, warm=3)
+    p99 = [percentile([r.total for r in of], 0.99) for of in (found, beside)]
+    check(name, p99[1] <= 1.15 * p99[0] and shares[1] >= 0.75,
+          f"p99 of the one with requests {p99[1]:.0f} us, alone {p99[0]:.0f}; the other has {shares[1]:.4f} of the card")
+    rows.append(("requests of 20 × 100 µs beside a latency tenant that never pauses: p99, of alone", "≤ 1.15", "1", "", f"{p99[1] / p99[0]:.2f}"))
+
+
 def idle_turn():
     """A batch tenant that pauses, beside one that always works and a latency tenant: how soon the other one runs. A pause that is no longer
     than a rotation is part of its work, and a context without work is seen to leave only when the next request comes."""
@@ -251,6 +262,7 @@ def table():
 
 
 CASES = [("guarantee.throughput", throughput, 90), ("guarantee.weights", weights, 60), ("guarantee.latency", latency, 330),
-         ("guarantee.one_kernel", one_kernel, 140), ("guarantee.never_pausing", never_pausing, 60), ("guarantee.idle_turn", idle_turn, 60),
+         ("guarantee.one_kernel", one_kernel, 140), ("guarantee.never_pausing", never_pausing, 60), ("guarantee.two_latency", two_latency, 60),
+         ("guarantee.idle_turn", idle_turn, 60),
          ("guarantee.limit", limited, 45)]
 PROGRAMS = ["worker"]
