@@ -65,6 +65,7 @@ absl::StatusOr<std::unique_ptr<Arbiter>> Arbiter::Create(EventLoop& loop,
       },
       agent::ActivityFeed::Options{});
   RONDO_RETURN_IF_ERROR(arbiter->Listen());
+  arbiter->TellUngoverned();
   arbiter->StopWhenUnused();
   return arbiter;
 }
@@ -83,6 +84,7 @@ Arbiter::~Arbiter() {
   looks_.reset();
   loop_.CancelTimer(linger_);
   loop_.CancelTimer(accept_timer_);
+  loop_.CancelTimer(govern_timer_);
   loop_.Unwatch(listener_.get());
   for (auto& [fd, client] : clients_) loop_.Unwatch(fd);
   unlink(ControlSocket(options_.home).c_str());
@@ -155,6 +157,22 @@ bool Arbiter::InUse(const std::string& slot) {
   return std::any_of(
       stats.slots.begin(), stats.slots.end(),
       [&](const auto& s) { return s.slot == slot && !s.processes.empty(); });
+}
+
+// Once a run: whoever started it believes that its share is kept.
+void Arbiter::TellUngoverned() {
+  govern_timer_ = loop_.RunAfter(options_.govern, [this] { TellUngoverned(); });
+  if (clients_.empty()) return;
+  const share::ShareStats stats = share_->Snapshot();
+  for (auto& [fd, client] : clients_)
+    for (const share::SlotStats& slot : stats.slots) {
+      if (client.told || slot.slot != client.slot || slot.governed) continue;
+      client.told = true;
+      LogWarning("slot ", slot.slot, ": ", slot.reason);
+      const std::string notice = EncodeNotice(slot.reason);
+      // Where it has gone, its descriptor says so to the loop.
+      send(fd, notice.data(), notice.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
+    }
 }
 
 void Arbiter::OnLooked(MonotonicTime began, const Inherited& inherited) {

@@ -44,6 +44,8 @@ class Arbiter {
     std::chrono::milliseconds linger{1000};
     // How often a slot without a run is asked who may still come to it.
     std::chrono::milliseconds look{1000};
+    // How often it looks whether programs are governed.
+    std::chrono::milliseconds govern{500};
     // After one that died: see share::ShareOptions.
     std::chrono::milliseconds replay_window{500};
   };
@@ -58,6 +60,7 @@ class Arbiter {
     UniqueFd fd;
     std::string slot;  // empty until granted
     share::SlotSpec spec;
+    bool told = false;  // that its program is not governed
   };
 
   Arbiter(EventLoop& loop, Options options, UniqueFd lock, UniqueFd listener,
@@ -67,6 +70,7 @@ class Arbiter {
   void OnPacket(int fd);
   void Drop(int fd);
   bool InUse(const std::string& slot);
+  void TellUngoverned();
   // inherited: what was found by a look that began then.
   void OnLooked(MonotonicTime began, const Inherited& inherited);
   absl::StatusOr<std::string> Grant(Client& client, const Request& request);
@@ -93,7 +97,7 @@ class Arbiter {
   std::set<std::string> old_slots_;
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
   Gpus gpus_;
-  EventLoop::TimerId linger_ = 0, accept_timer_ = 0;
+  EventLoop::TimerId linger_ = 0, accept_timer_ = 0, govern_timer_ = 0;
   bool served_ = true;  // false: the last to ask was refused
 };
 

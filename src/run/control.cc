@@ -89,6 +89,20 @@ absl::StatusOr<std::string> DecodeAnswer(absl::string_view packet) {
   return absl::InternalError(text);
 }
 
+std::string EncodeNotice(absl::string_view reason) {
+  // What a program sent may stand in it.
+  return json{{"ungoverned", std::string(reason)}}.dump(
+      -1, ' ', false, json::error_handler_t::replace);
+}
+
+absl::StatusOr<std::string> DecodeNotice(absl::string_view packet) {
+  RONDO_ASSIGN_OR_RETURN(const json message, Parse(packet));
+  std::string reason;
+  if (!Read(message, "ungoverned", reason))
+    return absl::InternalError("neither an answer nor a notice");
+  return reason;
+}
+
 std::string ControlSocket(const std::string& run_dir) {
   return run_dir + "/arbiter.sock";
 }

@@ -2,7 +2,8 @@
 //
 // What `rondo run` and its arbiter say to each other over <run
 // folder>/arbiter.sock: one JSON message a packet, a request and its answer;
-// then silence. The connection is the lease: closing it gives the slot back.
+// then silence, but for one notice where the program is not governed. The
+// connection is the lease: closing it gives the slot back.
 //
 // Both ends are one executable on one machine; the messages are not a contract.
 // Any thread; pure.
@@ -43,6 +44,10 @@ absl::StatusOr<Request> DecodeRequest(absl::string_view packet);
 // fault, any other error becomes Internal.
 std::string EncodeAnswer(const absl::StatusOr<std::string>& slot);
 absl::StatusOr<std::string> DecodeAnswer(absl::string_view packet);
+
+// Why the program that has the slot is not governed.
+std::string EncodeNotice(absl::string_view reason);
+absl::StatusOr<std::string> DecodeNotice(absl::string_view packet);
 
 // <run folder>/arbiter.sock
 std::string ControlSocket(const std::string& run_dir);

@@ -110,4 +110,11 @@ absl::StatusOr<Lease> Lease::Take(const std::string& run_dir,
                    : last;
 }
 
+absl::StatusOr<std::string> Lease::Notice() {
+  char buffer[kMaxMessage];
+  const ssize_t n = recv(fd_.get(), buffer, sizeof(buffer), MSG_DONTWAIT);
+  if (n <= 0) return absl::UnavailableError("the arbiter went away");
+  return DecodeNotice({buffer, static_cast<size_t>(n)});
+}
+
 }  // namespace rondo::run

@@ -2,7 +2,8 @@
 //
 // A slot held from the arbiter, as seen by `rondo run`: joins the arbiter of
 // the run folder, or starts it. One thread. The slot is held until the object
-// goes or the arbiter dies (the descriptor becomes readable).
+// goes or the arbiter dies. The descriptor becomes readable then, or when there
+// is a notice.
 
 #ifndef RONDO_RUN_LEASE_H_
 #define RONDO_RUN_LEASE_H_
@@ -22,6 +23,9 @@ class Lease {
   static absl::StatusOr<Lease> Take(const std::string& run_dir,
                                     const std::string& executable,
                                     const Request& request);
+
+  // What the arbiter tells of the program; Unavailable where it has died.
+  absl::StatusOr<std::string> Notice();
 
   const std::string& slot() const { return slot_; }
   int fd() const { return fd_.get(); }

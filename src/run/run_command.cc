@@ -13,6 +13,7 @@
 #include <iostream>
 #include <memory>
 #include <optional>
+#include <utility>
 
 #include "CLI/CLI.hpp"
 #include "absl/strings/numbers.h"
@@ -159,7 +160,14 @@ absl::StatusOr<int> Run(const RunOptions& options) {
                       "RONDO_SLOTS=" + lease->slot(),
                       "RONDO_RUN_DIR=" + run_dir,
                       "CUDA_VISIBLE_DEVICES=" + GpuOfSlot(lease->slot())}};
+  bool told = false;  // to say it again after another arbiter helps nobody
   const auto code = RunProgram(program, program_mask, lease->fd(), [&] {
+    const absl::StatusOr<std::string> reason = lease->Notice();
+    if (reason.ok() && !std::exchange(told, true))
+      std::cerr << "rondo run: " << options.words[0]
+                << " is not governed, so its share may not hold: " << *reason
+                << "\n";
+    if (!absl::IsUnavailable(reason.status())) return lease->fd();
     // The arbiter died. The program runs on, freed by its shim; another arbiter
     // takes it back under the same slot.
     lease.reset();

@@ -545,11 +545,13 @@ TEST(Control, MessagesSurviveTheTrip) {
       "no");
   EXPECT_TRUE(absl::IsInvalidArgument(
       DecodeAnswer(EncodeAnswer(absl::InvalidArgumentError("no"))).status()));
+  EXPECT_EQ(*DecodeNotice(EncodeNotice("n\xff")), "n\xEF\xBF\xBD");
   EXPECT_EQ(GpuOfSlot("GPU-x::1"), "GPU-x");
   EXPECT_EQ(GpuOfSlot(""), "");
   for (const char* bad : {"", "[]", "{}", "{\"gpu\":1}"}) {
     EXPECT_FALSE(DecodeRequest(bad).ok()) << bad;
     EXPECT_FALSE(DecodeAnswer(bad).ok()) << bad;
+    EXPECT_FALSE(DecodeNotice(bad).ok()) << bad;
   }
 }
 

@@ -16,6 +16,7 @@
 #include "absl/strings/str_split.h"
 #include "base/clock.h"
 #include "nlohmann/json.hpp"
+#include "rm/control.h"
 #include "run/status.h"
 #include "sim/driver/tenant_process.h"
 #include "sim/driver/test_node.h"
@@ -66,7 +67,7 @@ class RunSim : public sim::driver::NodeTest {
     return sum;
   }
 
-  const std::string run_dir_ = dir_.path() + "/run";
+  std::string run_dir_ = dir_.path() + "/run";
 };
 
 // Slices are the card's own work: no arbiter has to be in time for them.
@@ -87,6 +88,7 @@ TEST_F(RunSim, ALimitHoldsEvenAlone) {
   tenants.push_back(Run("--limit 0.3", kBusy));
   RunToTheEnd(tenants);
   EXPECT_LT(tenants[0]->Number("share"), 0.6);
+  EXPECT_EQ(tenants[0]->said().find("rondo run"), std::string::npos);
 }
 
 TEST_F(RunSim, BatchRunsTakeTurnsBesideALatencyRun) {
@@ -103,6 +105,30 @@ TEST_F(RunSim, BatchRunsTakeTurnsBesideALatencyRun) {
   EXPECT_EQ(Suspensions("latency"), 0u);
   for (const Tenant& tenant : tenants) kill(tenant->pid(), SIGTERM);
   for (const Tenant& tenant : tenants) EXPECT_EQ(tenant->Wait(), 128 + SIGTERM);
+}
+
+// Of a release that is not known: it has not the calls that shares are made of.
+TEST_F(RunSim, ADriverThatRefusesItsControlsIsToldOnce) {
+  const struct {
+    uint32_t lacks;
+    const char* options;
+    const char* told;
+  } rows[] = {{rm::kCtrlSetTimeslice, "", "the driver did not take the time"},
+              {rm::kCtrlDisableChannels, "--limit 0.5",
+               "the driver does not suspend its channels"}};
+  for (const auto& row : rows) {
+    driver_.reset();
+    driver_ = *sim::driver::NodeDriver::Start(dir_.path(), {row.lacks});
+    run_dir_ += "x";  // the last arbiter has a driver that is gone
+    const Tenant tenant = Run(row.options, kBusy);
+    ASSERT_TRUE(tenant->Begin().ok());
+    ASSERT_TRUE(tenant->Finish().ok());
+    const std::string line =
+        absl::StrCat("rondo run: ", TENANT,
+                     " is not governed, so its share may not hold: ", row.told);
+    const std::vector<std::string> parts = absl::StrSplit(tenant->said(), line);
+    EXPECT_EQ(parts.size(), 2u) << tenant->said();
+  }
 }
 
 }  // namespace

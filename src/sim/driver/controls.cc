@@ -99,7 +99,7 @@ uint32_t ResourceManager::RunControl(const Caller& caller,
   Object* const object =
       arg.object == arg.client ? nullptr : client->Find(arg.object);
   if (object == nullptr && arg.object != arg.client) return rm::kInvalidObject;
-  if (control == nullptr) return rm::kNotSupported;
+  if (control == nullptr || lacks_.count(arg.cmd) > 0) return rm::kNotSupported;
   const uint32_t cls = object != nullptr ? object->cls : kAnyClass;
   const bool fits = control->cls == kAnyClass     ? object == nullptr
                     : control->cls == kAnyChannel ? rm::IsChannelClass(cls)

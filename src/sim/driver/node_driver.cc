@@ -49,7 +49,7 @@ std::map<std::string, std::string> Environment(const Node& node,
 }
 
 absl::StatusOr<std::unique_ptr<NodeDriver>> NodeDriver::Start(
-    const std::string& dir) {
+    const std::string& dir, const std::set<uint32_t>& lacks) {
   RONDO_ASSIGN_OR_RETURN(Node node, Node::Open(dir));
   std::unique_ptr<NodeDriver> driver(new NodeDriver(std::move(node)));
   const NodeState& state = driver->node_.state();
@@ -57,6 +57,7 @@ absl::StatusOr<std::unique_ptr<NodeDriver>> NodeDriver::Start(
   options.dir =
       std::filesystem::path(driver->node_.library_path()).parent_path();
   options.driver_version = state.driver_version;
+  options.lacks = lacks;
   for (uint32_t i = 0; i < state.gpu_count; ++i) {
     const GpuState& gpu = state.gpus[i];
     CardOptions card;

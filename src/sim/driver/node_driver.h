@@ -16,6 +16,7 @@
 
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 
 #include "absl/status/status.h"
@@ -41,9 +42,10 @@ std::map<std::string, std::string> Environment(const Node& node,
 class NodeDriver {
  public:
   // dir: where a node is staged. It ends with the object; programs then get
-  // ENXIO and EIO, as from a driver that is gone.
+  // ENXIO and EIO, as from a driver that is gone. lacks: controls that it does
+  // not have.
   static absl::StatusOr<std::unique_ptr<NodeDriver>> Start(
-      const std::string& dir);
+      const std::string& dir, const std::set<uint32_t>& lacks = {});
 
   // What happened on a GPU since the last call. Any thread.
   CardCounts TakeCounts(int gpu) { return server_->TakeCounts(gpu); }

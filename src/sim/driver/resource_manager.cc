@@ -11,9 +11,11 @@
 namespace rondo::sim::driver {
 ResourceManager::ResourceManager(std::vector<Card*> cards,
                                  std::string driver_version,
-                                 std::shared_ptr<SharedMemory> doorbell)
+                                 std::shared_ptr<SharedMemory> doorbell,
+                                 std::set<uint32_t> lacks)
     : cards_(std::move(cards)),
       version_(std::move(driver_version)),
+      lacks_(std::move(lacks)),
       doorbell_(std::move(doorbell)) {
   if (!absl::SimpleAtoi(version_.substr(0, version_.find('.')), &major_))
     major_ = 0;

@@ -15,6 +15,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -39,9 +40,10 @@ struct Answer {
 
 class ResourceManager {
  public:
-  // cards and doorbell outlive it.
+  // cards and doorbell outlive it. lacks: controls that it does not have.
   ResourceManager(std::vector<Card*> cards, std::string driver_version,
-                  std::shared_ptr<SharedMemory> doorbell);
+                  std::shared_ptr<SharedMemory> doorbell,
+                  std::set<uint32_t> lacks = {});
 
   // other: the connection that stands for the descriptor which the call names;
   // 0 = none.
@@ -124,6 +126,7 @@ class ResourceManager {
 
   const std::vector<Card*> cards_;
   const std::string version_;
+  const std::set<uint32_t> lacks_;
   int major_ = 0;
   const std::shared_ptr<SharedMemory> doorbell_;
   // Before objects_: a block in a descriptor may be the last of its kind, too.

@@ -81,7 +81,7 @@ Server::Server(Options options) : options_(std::move(options)) {
   if (doorbell_ == nullptr) return;
   pacer_ = std::make_unique<Pacer>(cards, doorbell_, RealClock());
   manager_ = std::make_unique<ResourceManager>(
-      std::move(cards), options_.driver_version, doorbell_);
+      std::move(cards), options_.driver_version, doorbell_, options_.lacks);
 }
 
 absl::StatusOr<std::unique_ptr<Server>> Server::Start(Options options) {

@@ -15,6 +15,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <thread>
 #include <vector>
@@ -43,6 +44,7 @@ class Server {
     std::vector<CardOptions> cards;
     std::vector<std::string> devices;  // "nvidia0": one a card
     std::string driver_version = "580.159.04";
+    std::set<uint32_t> lacks;  // controls that this driver does not have
     // Told, on the answering thread, when who uses the card has changed.
     std::function<void(size_t card, const std::map<uint32_t, ProcessUse>&)>
         on_use;

@@ -49,6 +49,8 @@ class TenantProcess {
 
   // Of the report: a number by its key; NaN where there is none.
   double Number(const std::string& name) const;
+  // All that it printed so far, both streams.
+  const std::string& said() const { return said_; }
   const std::string& report() const { return report_; }
 
   pid_t pid() const { return pid_; }  // -1 once reaped
@@ -63,7 +65,7 @@ class TenantProcess {
 
   pid_t pid_;
   UniqueFd in_, out_;
-  std::string said_;  // all that it printed, both streams
+  std::string said_;
   std::string report_;
 };
 

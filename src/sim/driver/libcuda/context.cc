@@ -115,9 +115,12 @@ Result Context::MakeGroups() {
   uint32_t group = 0, copy = 0, doorbell = 0;
   Result result = MakeGroup(kEngineGraphics, driver::kRings, &group);
   rm::TimesliceParams slice{rm::kDefaultComputeSliceUs};
-  if (result == kSuccess)
-    result = FromStatus(
-        rm.Control(group, rm::kCtrlSetTimeslice, &slice, sizeof(slice)));
+  if (result == kSuccess) {
+    const uint32_t status =
+        rm.Control(group, rm::kCtrlSetTimeslice, &slice, sizeof(slice));
+    // The library of a driver without that call makes do with what there is.
+    if (status != rm::kNotSupported) result = FromStatus(status);
+  }
   for (uint32_t i = 0; i < 3 && result == kSuccess; ++i)
     result = MakeGroup(kEngineFirstCopy + i, 1, &copy);
   if (result == kSuccess)
