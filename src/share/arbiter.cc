@@ -21,6 +21,10 @@ constexpr int64_t kLeastDwellUs = 250'000;
 // next to nothing beside the other, and is below it for no reason of its own.
 // So it is not judged until its window is of what came after.
 constexpr int64_t kSettledUs = 1'500'000;
+// Outsiders that have more than this part of what ours beside the latency
+// tenants have; and until they have less than the second part.
+constexpr double kLeastOutside = 0.02, kCrowded = 0.5, kNotCrowded = 0.1;
+constexpr int64_t kCrowdedDwellUs = 2'000'000;
 // Longer than so many slices on the GPU: nobody waited for it.
 constexpr double kWaitedSlices = 1.5;
 // Over its share only where it is above by both; below again under that part of
@@ -136,9 +140,13 @@ void Arbiter::On(int64_t now_us, const Activity& event) {
   log_age_us_ = event.age_us;
   if (std::exchange(sampled_, false))
     for (auto& [id, tenant] : tenants_)
-      tenant.sampled_share = 0, tenant.sampled_unused_us = 0;
+      sampled_outside_ = tenant.sampled_share = 0, tenant.sampled_unused_us = 0;
   UpdateHolderIdle(event, now_us);
   UpdateContention(event, now_us);
+  if (std::any_of(event.runs.begin(), event.runs.end(),
+                  [](const Activity::Run& run) { return run.busy_us > 0; }))
+    outside_.Add(
+        now_us, std::clamp<int64_t>(event.other_busy_us, 0, event.interval_us));
   const bool observes =
       now_us - event.age_us - event.interval_us >= observe_from_us_;
   for (const Activity::Run& run : event.runs) {
@@ -227,6 +235,27 @@ bool Arbiter::UsageKnown(int64_t now_us) const {
 double Arbiter::UsedShare(int64_t now_us, Tenant& tenant) const {
   if (sampled_) return tenant.sampled_share;
   return static_cast<double>(tenant.used.Sum(now_us)) / UsageWindow::kLengthUs;
+}
+
+// Whether programs without Rondo, or those of another arbiter, take so much of
+// the GPU that one of ours on a tiny slice gets next to nothing beside them:
+// the hardware goes round, and gives each what its slice is. If the other one
+// is tiny as well nobody gets anything at all.
+void Arbiter::UpdateCrowded(int64_t now_us) {
+  const double outside =
+      !UsageKnown(now_us) ? 0
+      : sampled_
+          ? sampled_outside_
+          : static_cast<double>(outside_.Sum(now_us)) / UsageWindow::kLengthUs;
+  double own = 0;
+  for (auto& [id, tenant] : tenants_)
+    if (tenant.groups > 0 && !Served(tenant)) own += UsedShare(now_us, tenant);
+  const bool was_crowded = crowded_;
+  if (outside > std::max(kLeastOutside, own * kCrowded)) crowded_ = true;
+  if (outside < std::max(kLeastOutside, own * kNotCrowded) &&
+      now_us - crowded_since_us_ >= kCrowdedDwellUs)
+    crowded_ = false;
+  if (crowded_ != was_crowded) crowded_since_us_ = now_us;
 }
 
 // Whether it wants the GPU. One that may not run now is taken to want it,

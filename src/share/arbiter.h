@@ -71,6 +71,7 @@ class Arbiter {
   void ObserveAnew(int64_t now_us);
   void BeginWindow(int64_t now_us);
   double UsedShare(int64_t now_us, Tenant& tenant) const;
+  void UpdateCrowded(int64_t now_us);
   void OnSampled(int64_t now_us, const Activity& event);
   void NoteTurns(int64_t now_us);
   bool HolderIdle() const;
@@ -104,6 +105,12 @@ class Arbiter {
   int64_t log_at_us_ = INT64_MIN / 2, log_age_us_ = 0;
   int64_t usage_at_us_ = INT64_MIN / 2;  // last Activity of any source
   bool sampled_ = false;                 // that one was NVML's
+  // By programs that are nobody's here, while some of ours ran as well: an idle
+  // context of theirs stays on the GPU only as long as those do not.
+  UsageWindow outside_;
+  double sampled_outside_ = 0;
+  bool crowded_ = false;  // they take so much that nobody may be tiny
+  int64_t crowded_since_us_ = 0;
   // For those that use all of their slices, beside some that do not.
   double slice_factor_ = 1;
   int64_t observe_from_us_ = 0;

@@ -21,6 +21,8 @@ struct ArbiterOptions {
   uint32_t shared_turn_slice_us = 1000;
   // One rotation of those who may run beside a latency tenant, if not alone.
   int64_t mixed_period_us = 4'000;
+  // Of one of ours beside programs without Rondo: the driver's own.
+  uint32_t crowded_slice_us = 2'048;
   uint32_t least_slice_us = 500;  // a switch costs 82
   int64_t duty_us = 200'000;      // of a limit: so much is its largest burst
   int64_t idle_start_us = 2'500;  // unused since the turn began: skip

@@ -58,6 +58,9 @@ void Arbiter::OnSampled(int64_t now_us, const Activity& event) {
       in_turns += share->second;
   }
   const double weight = std::min(1.0, interval_us / kSmoothUs);
+  sampled_outside_ +=
+      weight * (static_cast<double>(event.other_busy_us) / interval_us -
+                sampled_outside_);
   for (auto& [id, tenant] : tenants_) {
     const auto share = shares.find(id);
     const double now_share = share == shares.end() ? 0 : share->second;

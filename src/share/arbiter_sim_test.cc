@@ -210,6 +210,39 @@ TEST(ArbiterSim, ACallThatComesTooLateForItsGapIsNotMade) {
   EXPECT_LE(sim.switches, 2 * 24 + 4) << "two a turn";
 }
 
+// One that always has work would leave nothing to a tiny slice, and two tiny
+// ones, of two arbiters, nothing to anybody.
+TEST(ArbiterSim, ProgramsWithoutRondoLeaveABatchTenantItsPart) {
+  for (const auto source : {Sim::Source::kLog, Sim::Source::kNvml})
+    for (const auto cls : {kBatch, kStandard})
+      for (const uint32_t slice_us : {2048u, 20u}) {
+        Sim sim(source);
+        sim.Add(1, {kLatency, 1}, kRequests);
+        sim.Add(2, {cls, 1}, kBusy);
+        sim.AddOutsider(9, kBusy, slice_us);
+        sim.Run(3 * kSecond);
+        sim.Measure();
+        sim.Run(10 * kSecond);
+        EXPECT_GE(sim.Share(2), 0.35) << slice_us;
+        EXPECT_LE(sim.Latency(1, 0.99), 2000 + 2 * 2048 + 500) << slice_us;
+      }
+}
+
+TEST(ArbiterSim, LittleWorkOfProgramsWithoutRondoChangesNothing) {
+  Sim sim;
+  sim.Add(1, {kLatency, 1}, kRequests);
+  sim.Add(2, {kBatch, 1}, kBusy);
+  sim.AddOutsider(9, {.work_us = 1000, .think_us = 15'000});
+  sim.Run(2 * kSecond);
+  EXPECT_EQ(sim.View(2).slice_us, 20u);
+  sim.SetLoad(9, kBusy);
+  sim.Run(3 * kSecond);
+  EXPECT_EQ(sim.View(2).slice_us, 2048u);
+  sim.SetLoad(9, kIdle);
+  sim.Run(5 * kSecond);
+  EXPECT_EQ(sim.View(2).slice_us, 20u) << "it has gone";
+}
+
 TEST(ArbiterSim, TurnsAreWeighted) {
   Sim sim;
   sim.Add(1, {kLatency, 1}, kRequests);

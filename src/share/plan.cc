@@ -115,7 +115,9 @@ void Arbiter::PlanTurns(int64_t now_us) {
   weights += turn_weights;
   const bool blind = !UsageKnown(now_us);
   // One other at a time: then a tiny slice is free.
-  const bool single = !broken && beside + (turn_weights > 0 ? 1 : 0) == 1;
+  UpdateCrowded(now_us);
+  const bool lone = !broken && beside + (turn_weights > 0 ? 1 : 0) == 1;
+  const bool single = lone && !crowded_;
   const double mixed = std::max<double>(
       options_.mixed_period_us, options_.least_slice_us * (beside + 1.0));
   for (const auto& [id, tenant] : tenants_) {
@@ -135,7 +137,9 @@ void Arbiter::PlanTurns(int64_t now_us) {
       const bool takes_turns = TakesTurns(tenant);
       if (takes_turns) runnable = runnable && Holds(id);
       const double weight = takes_turns ? turn_weights : tenant.spec.weight;
-      if (!single)
+      if (lone && crowded_)
+        slice = static_cast<double>(options_.crowded_slice_us) / groups;
+      else if (!single)
         slice = mixed * weight / weights / groups;
       else if (blind)
         slice = kBlindTurnSliceUs;

@@ -57,6 +57,15 @@ class Sim {
     Send(ProcessGroups{id, 1});
   }
 
+  // A program that is nobody's to the arbiter.
+  void AddOutsider(ProcessId id, Load load, uint32_t slice_us = 2048) {
+    Group group;
+    group.outside = true;
+    group.load = load;
+    group.slice_us = slice_us;
+    groups_[id] = group;
+  }
+
   // From now on it does something else.
   void SetLoad(ProcessId id, Load load) {
     Group& group = groups_.at(id);
@@ -137,6 +146,7 @@ class Sim {
     Load load;
     uint32_t slice_us = 2048;
     bool runnable = true;
+    bool outside = false;
     int64_t next_us = 0;  // when the next request comes
     int64_t left_us = 0;  // of the one under way
     int64_t arrived_us = 0;
@@ -296,7 +306,9 @@ class Sim {
     activity.interval_us = now_us_ - sampled_us_;
     sampled_us_ = now_us_;
     for (auto& [id, group] : groups_) {
-      if (group.sample_busy_us > 0)
+      if (group.outside)
+        activity.other_busy_us += group.sample_busy_us;
+      else if (group.sample_busy_us > 0)
         activity.runs.push_back({id, group.sample_busy_us,
                                  now_us_ - group.ran_us, group.sample_stays,
                                  group.sample_longest_us});
@@ -314,7 +326,9 @@ class Sim {
       nvml_ended_us_ = now_us_;
       for (auto& [id, group] : groups_) {
         const int64_t percent = group.nvml_busy_us * 100 / sample.interval_us;
-        if (percent > 0)
+        if (group.outside)
+          sample.other_busy_us += percent * sample.interval_us / 100;
+        else if (percent > 0)
           sample.runs.push_back(
               {.process = id, .busy_us = percent * sample.interval_us / 100});
         group.nvml_busy_us = 0;

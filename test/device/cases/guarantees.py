@@ -221,6 +221,21 @@ def two_latency():
     rows.append(("requests of 20 × 100 µs beside a latency tenant that never pauses: p99, of alone", "≤ 1.15", "1", "", f"{p99[1] / p99[0]:.2f}"))
 
 
+def outsider():
+    """A batch tenant beside a latency tenant and a program without Rondo that always has work."""
+    tenants = [Tenant(100, 20, think=10000, cls="latency"), Tenant(1000, cls="batch"), Tenant(1000)]
+    programs = [t.start("stock" if i == 2 else "rondo", f"outsider.{i}", 60, lab.processor(i)) for i, t in enumerate(tenants)]
+    shares, _, window = measure([((t.stamps,), t.us * t.kernels) for t in tenants], programs, 4, 8)
+    found = tenants[0].stamps.with_requests(tenants[0].requests, *window)
+    if any(finish(programs)):
+        raise RuntimeError("a tenant failed")
+    p99 = percentile([r.total for r in found], 0.99)
+    check("guarantee.outsider", shares[1] >= 0.3 and p99 <= 8000,
+          f"batch tenant {shares[1]:.4f}, the program without Rondo {shares[2]:.4f} of the card; p99 of the latency tenant {p99:.0f} us")
+    rows.append(("a batch tenant beside a latency tenant and a busy program without Rondo: its share; the program's", "≥ 0.3", "", "",
+                 f"{shares[1]:.3f}; {shares[2]:.3f}"))
+
+
 def idle_turn():
     """A batch tenant that pauses, beside one that always works and a latency tenant: how soon the other one runs. A pause that is no longer
     than a rotation is part of its work, and a context without work is seen to leave only when the next request comes."""
@@ -263,6 +278,7 @@ def table():
 
 CASES = [("guarantee.throughput", throughput, 90), ("guarantee.weights", weights, 60), ("guarantee.latency", latency, 330),
          ("guarantee.one_kernel", one_kernel, 140), ("guarantee.never_pausing", never_pausing, 60), ("guarantee.two_latency", two_latency, 60),
+         ("guarantee.outsider", outsider, 60),
          ("guarantee.idle_turn", idle_turn, 60),
          ("guarantee.limit", limited, 45)]
 PROGRAMS = ["worker"]
