@@ -18,11 +18,16 @@
 namespace rondo::metrics {
 namespace {
 
-// Scrapers and probes are few; more at once is a mistake or worse.
-constexpr unsigned kMaxConnections = 64;
-// One peer that opens many and says nothing must not lock out kubelet's probes.
-constexpr unsigned kMaxConnectionsOfOneAddress = 16;
-constexpr unsigned kIdleTimeoutSeconds = 30;
+// Scrapers and probes are few. So many are taken for the sake of kubelet's
+// probes: who would lock them out by saying nothing needs sixteen addresses,
+// and needs to come back every few seconds.
+constexpr unsigned kMaxConnections = 1024;
+constexpr unsigned kMaxConnectionsOfOneAddress = 64;
+constexpr unsigned kIdleTimeoutSeconds = 5;
+// A request's headers, then the answer's; those of scrapers have 1 KiB.
+constexpr size_t kConnectionBytes = 8 << 10;
+// The kernel's; it takes twice as much. Counted as the agent's by its cgroup.
+constexpr int kSendBufferBytes = 64 << 10;
 
 absl::StatusOr<UniqueFd> Listen(const ListenAddress& address) {
   sockaddr_storage storage{};
@@ -54,9 +59,11 @@ absl::StatusOr<UniqueFd> Listen(const ListenAddress& address) {
     dual = false;
     fd.Reset(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
   }
-  const int on = 1, off = 0;
+  const int on = 1, off = 0, send_bytes = kSendBufferBytes;
   if (dual) setsockopt(fd.get(), IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof(off));
   setsockopt(fd.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
+  // Connections have it from the listener.
+  setsockopt(fd.get(), SOL_SOCKET, SO_SNDBUF, &send_bytes, sizeof(send_bytes));
   if (!fd.ok() ||
       bind(fd.get(), reinterpret_cast<sockaddr*>(&storage), size) != 0 ||
       listen(fd.get(), kMaxConnections) != 0)
@@ -64,6 +71,18 @@ absl::StatusOr<UniqueFd> Listen(const ListenAddress& address) {
         "listen on ", address.host, ":", address.port, ": ", strerror(errno)));
   return fd;
 }
+
+// What is sent, until all of it is or the peer is gone.
+struct Body {
+  Body(HttpServer* s, std::string t) : server(s), text(std::move(t)) {
+    server->NoteBody(static_cast<int64_t>(text.size()));
+  }
+  ~Body() { server->NoteBody(-static_cast<int64_t>(text.size())); }
+  static void Free(void* self) { delete static_cast<Body*>(self); }
+
+  HttpServer* const server;
+  std::string text;
+};
 
 MHD_Result OnRequest(void* self, MHD_Connection* connection, const char* url,
                      const char* method, const char*, const char*, size_t*,
@@ -74,12 +93,14 @@ MHD_Result OnRequest(void* self, MHD_Connection* connection, const char* url,
     *seen = &marker;
     return MHD_YES;
   }
-  const HttpResponse answer =
-      static_cast<HttpServer*>(self)->Respond(method, url);
-  MHD_Response* response = MHD_create_response_from_buffer(
-      answer.body.size(), const_cast<char*>(answer.body.data()),
-      MHD_RESPMEM_MUST_COPY);
+  auto* server = static_cast<HttpServer*>(self);
+  const HttpResponse answer = server->Admit(server->Respond(method, url));
+  auto body = std::make_unique<Body>(server, answer.body);
+  MHD_Response* response =
+      MHD_create_response_from_buffer_with_free_callback_cls(
+          body->text.size(), body->text.data(), &Body::Free, body.get());
   if (response == nullptr) return MHD_NO;
+  body.release();  // Free has it
   MHD_add_response_header(response, MHD_HTTP_HEADER_CONTENT_TYPE,
                           answer.content_type.c_str());
   const MHD_Result result = MHD_queue_response(
@@ -114,6 +135,7 @@ absl::StatusOr<std::unique_ptr<HttpServer>> HttpServer::Start(
       &OnRequest, server.get(), MHD_OPTION_LISTEN_SOCKET, fd.get(),
       MHD_OPTION_CONNECTION_LIMIT, kMaxConnections,
       MHD_OPTION_PER_IP_CONNECTION_LIMIT, kMaxConnectionsOfOneAddress,
+      MHD_OPTION_CONNECTION_MEMORY_LIMIT, kConnectionBytes,
       MHD_OPTION_CONNECTION_TIMEOUT, kIdleTimeoutSeconds, MHD_OPTION_END);
   if (server->daemon_ == nullptr)
     return absl::UnavailableError("libmicrohttpd cannot start");
@@ -138,6 +160,13 @@ int HttpServer::port() const {
   return ntohs(storage.ss_family == AF_INET6
                    ? reinterpret_cast<sockaddr_in6&>(storage).sin6_port
                    : reinterpret_cast<sockaddr_in&>(storage).sin_port);
+}
+
+HttpResponse HttpServer::Admit(HttpResponse answer) const {
+  if (answer.body.size() <= kSmallBody ||
+      waiting_bytes_ + answer.body.size() <= kMaxWaitingBytes)
+    return answer;
+  return {.code = 503, .body = "too many answers wait for their readers\n"};
 }
 
 HttpResponse HttpServer::Respond(absl::string_view method,

@@ -5,6 +5,10 @@
 #include <netinet/in.h>
 #include <sys/socket.h>
 
+#include <algorithm>
+#include <cerrno>
+#include <vector>
+
 #include "absl/strings/str_cat.h"
 #include "base/unique_fd.h"
 #include "gtest/gtest.h"
@@ -59,6 +63,12 @@ std::string Request(const std::string& method, const std::string& path) {
                       " HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
 }
 
+// Not closed by the other side.
+bool Open(const UniqueFd& fd) {
+  char byte;
+  return recv(fd.get(), &byte, 1, MSG_DONTWAIT) < 0 && errno == EAGAIN;
+}
+
 TEST(HttpServer, ServesItsRoutesAndNothingElse) {
   auto server = StartServer();
   struct Row {
@@ -92,6 +102,52 @@ TEST(HttpServer, OnePeerCannotLockOutTheOthers) {
   const std::string answer =
       Talk(server->port(), Request("GET", "/healthz"), /*host=*/2);
   EXPECT_EQ(answer.substr(0, 12), "HTTP/1.1 200");
+  EXPECT_EQ(std::count_if(silent.begin(), silent.end(), Open), 64)
+      << "of one address";
+}
+
+TEST(HttpServer, SilentPeersOfSeveralAddressesCannotLockOutAProbe) {
+  auto server = StartServer();
+  std::vector<UniqueFd> silent;
+  for (uint32_t host = 2; host <= 7; ++host) {
+    for (int i = 0; i < 60; ++i) {
+      silent.push_back(Connect(server->port(), host));
+      ASSERT_TRUE(silent.back().ok());
+      ASSERT_EQ(send(silent.back().get(), "G", 1, MSG_NOSIGNAL), 1);
+    }
+  }
+  const std::string answer = Talk(server->port(), Request("GET", "/healthz"));
+  EXPECT_EQ(answer.substr(0, 12), "HTTP/1.1 200");
+  EXPECT_TRUE(std::all_of(silent.begin(), silent.end(), Open))
+      << "the probe did not wait for one of them to go";
+}
+
+TEST(HttpServer, AnswersThatNobodyTakesAreBounded) {
+  auto started = HttpServer::Start(
+      {.host = "127.0.0.1", .port = 0},
+      {{"/metrics",
+        [] { return HttpResponse{.body = std::string(4 << 20, 'x')}; }},
+       {"/healthz", [] { return HttpResponse{.body = "ok\n"}; }}});
+  ASSERT_TRUE(started.ok());
+  const auto& server = *started;
+  const std::string request = Request("GET", "/metrics");
+  std::vector<UniqueFd> deaf;
+  char first[13];
+  for (int i = 0; i < 6; ++i) {
+    deaf.push_back(Connect(server->port(), 2));
+    ASSERT_TRUE(deaf.back().ok());
+    ASSERT_GT(send(deaf.back().get(), request.data(), request.size(), 0), 0);
+    // That it has begun, and no more.
+    ASSERT_EQ(recv(deaf.back().get(), first, 12, MSG_WAITALL), 12);
+    first[12] = 0;
+    EXPECT_STREQ(first, i < 4 ? "HTTP/1.1 200" : "HTTP/1.1 503");
+  }
+  EXPECT_EQ(Talk(server->port(), Request("GET", "/healthz")).substr(0, 12),
+            "HTTP/1.1 200");
+  // One that takes it makes room.
+  char buffer[1 << 16];
+  while (read(deaf[0].get(), buffer, sizeof(buffer)) > 0) continue;
+  EXPECT_EQ(Talk(server->port(), request).substr(0, 12), "HTTP/1.1 200");
 }
 
 TEST(HttpServer, APortInUseIsAnError) {
