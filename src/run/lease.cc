@@ -22,8 +22,9 @@
 namespace rondo::run {
 namespace {
 
-constexpr int kRounds = 50, kQuickRounds = 10, kPauseMs = 100;
-static_assert((kRounds - kQuickRounds) * kPauseMs > Ending::kPatience.count());
+constexpr int kPauseMs = 100;
+static_assert((Lease::kRounds - Lease::kQuickRounds) * kPauseMs >
+              Ending::kPatience.count());
 constexpr int kUpMs = 10'000;
 // The first answer waits for NVML's start, which wakes every GPU of the
 // machine.
@@ -85,13 +86,9 @@ absl::StatusOr<std::string> Ask(int fd, const Request& request) {
 
 absl::StatusOr<Lease> Lease::Take(const std::string& run_dir,
                                   const std::string& executable,
-                                  const Request& request) {
+                                  const Request& request, int rounds) {
   absl::Status last;
-  // An arbiter may be leaving just now, and holds its lock to the last: a round
-  // meets or makes the next one. Mostly one of the first, each as long as a
-  // process takes to start; all take longer than an arbiter whose driver hangs
-  // (base/ending.h).
-  for (int round = 0; round < kRounds; ++round) {
+  for (int round = 0; round < rounds; ++round) {
     if (round >= kQuickRounds) poll(nullptr, 0, kPauseMs);
     absl::StatusOr<UniqueFd> fd =
         ConnectUnix(ControlSocket(run_dir), SOCK_SEQPACKET);

@@ -18,11 +18,18 @@ namespace rondo::run {
 
 class Lease {
  public:
+  // An arbiter may be leaving just now, and holds its lock to the last: a round
+  // meets or makes the next one. Mostly one of the first, each as long as a
+  // process takes to start; all take longer than an arbiter whose driver hangs
+  // (base/ending.h).
+  static constexpr int kRounds = 50, kQuickRounds = 10;
+
   // executable: what is started as `<executable> run-arbiter <run_dir>` where
   // no arbiter answers.
   static absl::StatusOr<Lease> Take(const std::string& run_dir,
                                     const std::string& executable,
-                                    const Request& request);
+                                    const Request& request,
+                                    int rounds = kRounds);
 
   // What the arbiter tells of the program; Unavailable where it has died.
   absl::StatusOr<std::string> Notice();

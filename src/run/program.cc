@@ -29,6 +29,8 @@ constexpr int kPassedOn[] = {SIGHUP,  SIGINT,  SIGQUIT,  SIGTERM, SIGUSR1,
                              SIGUSR2, SIGCONT, SIGWINCH, SIGTSTP, SIGALRM,
                              SIGIO,   SIGPROF, SIGPWR,   SIGXCPU, SIGVTALRM};
 
+constexpr int kRetryMs = 1000;
+
 sigset_t Handled() {
   sigset_t mask;
   sigemptyset(&mask);
@@ -163,8 +165,8 @@ absl::StatusOr<int> RunProgram(const Program& program,
   while (!HandleSignals(signals.get(), *child, status)) {
     pollfd fds[] = {{.fd = signals.get(), .events = POLLIN, .revents = 0},
                     {.fd = fd, .events = POLLIN, .revents = 0}};
-    poll(fds, 2, -1);
-    if (fds[1].revents != 0) fd = on_fd();
+    const int ready = poll(fds, 2, fd < 0 ? kRetryMs : -1);
+    if (fds[1].revents != 0 || (fd < 0 && ready == 0)) fd = on_fd();
   }
   return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }

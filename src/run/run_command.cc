@@ -3,15 +3,12 @@
 
 #include <fcntl.h>
 #include <signal.h>
-#include <sys/stat.h>
 #include <sys/syscall.h>
-#include <sys/un.h>
 #include <unistd.h>
 
 #include <cstdlib>
 #include <cstring>
 #include <iostream>
-#include <memory>
 #include <optional>
 #include <utility>
 
@@ -31,6 +28,7 @@
 #include "rm/noted_system.h"
 #include "rm/system.h"
 #include "run/arbiter.h"
+#include "run/folder.h"
 #include "run/gpus.h"
 #include "run/lease.h"
 #include "run/log_file.h"
@@ -46,12 +44,6 @@ constexpr size_t kDescriptors = 65536;
 constexpr int64_t kMostLogBytes = 4 << 20;
 constexpr MonotonicTime kLogLook = std::chrono::seconds(10);
 
-// What stands behind it in the longest path of a slot's socket (unix(7)).
-constexpr char kLongestSocket[] =
-    "/GPU-00000000-0000-0000-0000-000000000000-4096/agent.sock";
-constexpr size_t kLongestRunDir =
-    sizeof(sockaddr_un::sun_path) - sizeof(kLongestSocket);
-
 struct RunOptions {
   // As written: what is wrong with one is told as for annotations of pods.
   std::string memory, cls = "standard", weight = "1", limit = "1", gpu = "0";
@@ -59,50 +51,6 @@ struct RunOptions {
   bool has_memory = false, status = false;
   std::vector<std::string> words;
 };
-
-// A folder that only this user can write: programs take orders from the sockets
-// in it.
-absl::StatusOr<std::string> RunDir(const std::string& given) {
-  std::string dir = given;
-  if (dir.empty()) {
-    const char* runtime = getenv("XDG_RUNTIME_DIR");
-    if (getuid() == 0)
-      dir = "/run/rondo-run";
-    else if (runtime != nullptr && *runtime != '\0')
-      dir = absl::StrCat(runtime, "/rondo-run");
-    else
-      dir = absl::StrCat("/tmp/rondo-run-", getuid());
-  }
-  RONDO_RETURN_IF_ERROR(MakeDirectories(dir, 0700));
-  struct stat st {};
-  if (lstat(dir.c_str(), &st) != 0) return ErrnoStatus(dir);
-  if (!S_ISDIR(st.st_mode) || st.st_uid != getuid())
-    return absl::PermissionDeniedError(
-        absl::StrCat(dir, " is not a folder of yours; give another --run-dir"));
-  if ((st.st_mode & S_IWOTH) != 0)
-    return absl::PermissionDeniedError(
-        absl::StrCat(dir,
-                     " is a folder that everybody may write to; give another "
-                     "--run-dir"));
-  // The program may go to another folder and start others from there.
-  const std::unique_ptr<char, decltype(&free)> absolute(
-      realpath(dir.c_str(), nullptr), free);
-  if (absolute == nullptr) return ErrnoStatus(dir);
-  dir = absolute.get();
-  // A dollar may begin $LIB or $ORIGIN, which the loader puts something else
-  // for.
-  if (dir.find_first_of(" :$") != std::string::npos)
-    return absl::InvalidArgumentError(
-        absl::StrCat("\"", dir,
-                     "\" has a space, a colon or a dollar sign, which "
-                     "LD_PRELOAD cannot name; give another --run-dir"));
-  if (dir.size() > kLongestRunDir)
-    return absl::InvalidArgumentError(
-        absl::StrCat(dir, " is longer than ", kLongestRunDir,
-                     " bytes, too long for the sockets in it; give another "
-                     "--run-dir"));
-  return dir;
-}
 
 // OK where there is no mistake.
 absl::Status Told(const char* option, const std::string& text,
@@ -141,9 +89,22 @@ absl::StatusOr<Request> MakeRequest(const RunOptions& options) {
   return request;
 }
 
+// After the arbiter died, the folder may have gone as well; what the program
+// starts from now on needs its library there.
+absl::StatusOr<Lease> TakeAgain(const std::string& run_dir,
+                                const std::string& executable,
+                                const Request& request, int rounds) {
+  RONDO_RETURN_IF_ERROR(RunFolder(run_dir).status());
+  RONDO_ASSIGN_OR_RETURN(Lease lease,
+                         Lease::Take(run_dir, executable, request, rounds));
+  RONDO_RETURN_IF_ERROR(
+      share::InstallShim(run_dir + "/" + FolderOfSlot(lease.slot())));
+  return lease;
+}
+
 absl::StatusOr<int> Run(const RunOptions& options) {
   RONDO_ASSIGN_OR_RETURN(Request request, MakeRequest(options));
-  RONDO_ASSIGN_OR_RETURN(const std::string run_dir, RunDir(options.run_dir));
+  RONDO_ASSIGN_OR_RETURN(const std::string run_dir, RunFolder(options.run_dir));
   const std::string self = "/proc/self/exe";
   std::optional<Lease> lease;
   RONDO_ASSIGN_OR_RETURN(lease, Lease::Take(run_dir, self, request));
@@ -161,8 +122,10 @@ absl::StatusOr<int> Run(const RunOptions& options) {
                       "RONDO_RUN_DIR=" + run_dir,
                       "CUDA_VISIBLE_DEVICES=" + GpuOfSlot(lease->slot())}};
   bool told = false;  // to say it again after another arbiter helps nobody
+  bool alone = false;
   const auto code = RunProgram(program, program_mask, lease->fd(), [&] {
-    const absl::StatusOr<std::string> reason = lease->Notice();
+    const absl::StatusOr<std::string> reason =
+        lease ? lease->Notice() : absl::UnavailableError("none");
     if (reason.ok() && !std::exchange(told, true))
       std::cerr << "rondo run: " << options.words[0]
                 << " is not governed, so its share may not hold: " << *reason
@@ -170,14 +133,17 @@ absl::StatusOr<int> Run(const RunOptions& options) {
     if (!absl::IsUnavailable(reason.status())) return lease->fd();
     // The arbiter died. The program runs on, freed by its shim; another arbiter
     // takes it back under the same slot.
+    const int rounds = lease ? Lease::kQuickRounds : 1;
     lease.reset();
-    auto again = Lease::Take(run_dir, self, request);
-    if (!again.ok()) {
-      LogError("rondo run: no arbiter: ", again.status().message());
-      return -1;
+    if (auto again = TakeAgain(run_dir, self, request, rounds); again.ok()) {
+      lease = *std::move(again);
+      alone = false;
+      return lease->fd();
+    } else if (!std::exchange(alone, true)) {
+      LogError("rondo run: no arbiter: ", again.status().message(),
+               "; trying on");
     }
-    lease = *std::move(again);
-    return lease->fd();
+    return -1;
   });
   if (!absl::IsNotFound(code.status())) return code;
   std::cerr << "rondo run: " << code.status().message() << "\n";
@@ -185,7 +151,7 @@ absl::StatusOr<int> Run(const RunOptions& options) {
 }
 
 absl::StatusOr<int> PrintStatus(const RunOptions& options) {
-  RONDO_ASSIGN_OR_RETURN(const std::string run_dir, RunDir(options.run_dir));
+  RONDO_ASSIGN_OR_RETURN(const std::string run_dir, RunFolder(options.run_dir));
   auto text = AskStatus(run_dir);
   if (absl::IsNotFound(text.status()) || absl::IsUnavailable(text.status()))
     return absl::UnavailableError("nothing runs in " + run_dir);

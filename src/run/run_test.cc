@@ -234,6 +234,30 @@ TEST_F(RunTest, AnArbiterWhoseFolderWasRemovedLeavesTheNextOneAlone) {
             "it listens\n");
 }
 
+// Its folder is gone with the arbiter, and for a while no other can be made.
+TEST_F(RunTest, TriesOnForAnArbiterAndPutsTheLibraryBack) {
+  ASSERT_TRUE(
+      WriteFileAtomically(
+          dir_.path() + "/script",
+          absl::StrCat(
+              "cd ", dir_.path(), "; mkfifo up go said; exec 6<>up 7<>go\n",
+              run_, "--memory 1Gi -- sh -c 'echo >&6; read x <&7; exec ",
+              TENANT, " --memory 2048 --seconds 0.1 --turns 1000' 2>said &\n",
+              "exec 8<said; read x <&6; pid=$(", run_,
+              "--status | grep -o 'arbiterPid.:[0-9]*' | cut -d: -f2)\n"
+              "rm -r run; touch run; kill -9 $pid; read text <&8; "
+              "echo \"$text\"\n"
+              "rm run\n"
+              "until test -s run/GPU*/librondo.so; do ",
+              run_, "--status; done >out 2>&1\necho >&7; wait %1\n"))
+          .ok());
+  const Outcome outcome =
+      Shell(absl::StrCat("timeout 60 ", RONDO, " sim --profile H200 -- bash ",
+                         dir_.path(), "/script"));
+  EXPECT_THAT(outcome.text, HasSubstr("no arbiter: "));
+  EXPECT_THAT(outcome.text, HasSubstr("\"total_bytes\": 1073741824"));
+}
+
 TEST_F(RunTest, ARelativeFolderHoldsWhereverTheProgramGoes) {
   const Outcome outcome = Shell(absl::StrCat(
       "cd ", dir_.path(), " && ", RONDO, " sim --profile H200 -- ", RONDO,
