@@ -13,6 +13,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/file.h"
 #include "base/log.h"
+#include "base/log_limit.h"
 #include "base/status.h"
 #include "wire/codec.h"
 
@@ -56,6 +57,8 @@ struct SlotServer::Slot {
   std::array<uint64_t, wire::kMaxCounters> gone_counters{};
   uint64_t refused_messages = 0;
   size_t connections = 0;
+  // Of what its processes can bring about again and again.
+  LogLimit version_lines, client_lines, accept_lines;
   Connection::Worked worked = std::make_shared<MonotonicTime>(0);
   EventLoop::TimerId accept_timer = 0;
 };
@@ -142,7 +145,9 @@ void SlotServer::Accept(const std::string& name) {
     if (!fd.ok()) {
       if (errno == EAGAIN || errno == EINTR || errno == ECONNABORTED) return;
       // Out of descriptors: the listener would stay readable. Look away.
-      LogWarning("slot ", name, ": ", ErrnoStatus("accept").message());
+      const absl::Status problem = ErrnoStatus("accept");
+      if (const auto tail = slot.accept_lines.Admit(RealClock().Now()))
+        LogWarning("slot ", name, ": ", problem.message(), *tail);
       loop_.Unwatch(slot.listener.get());
       slot.accept_timer = loop_.RunAfter(kAcceptPause, [this, name, &slot] {
         slot.accept_timer = 0;
@@ -235,11 +240,13 @@ void SlotServer::OnMessage(Peer& peer, const void* data, size_t size) {
 
 void SlotServer::OnHello(Peer& peer, const wire::Hello& hello) {
   if (hello.oldest > wire::kVersion || hello.version < wire::kOldestVersion) {
-    LogWarning("slot ", peer.info.slot, ": a shim speaks versions ",
-               hello.oldest, " to ", hello.version, ", the agent ",
-               wire::kOldestVersion, " to ", wire::kVersion,
-               ": its process stays ungoverned");
-    ++slots_.at(peer.info.slot)->refused_messages;
+    Slot& slot = *slots_.at(peer.info.slot);
+    if (const auto tail = slot.version_lines.Admit(RealClock().Now()))
+      LogWarning("slot ", peer.info.slot, ": a shim speaks versions ",
+                 hello.oldest, " to ", hello.version, ", the agent ",
+                 wire::kOldestVersion, " to ", wire::kVersion,
+                 ": its process stays ungoverned", *tail);
+    ++slot.refused_messages;
     return peer.connection->Close();
   }
   peer.welcomed = true;
@@ -292,17 +299,20 @@ void SlotServer::EndReplay() {
 }
 
 void SlotServer::OnChannels(Peer& peer, const wire::Channels& message) {
+  Slot& slot = *slots_.at(peer.info.slot);
   switch (book_.Note(peer.id, message, &peer.info.channels)) {
     case ChannelBook::Verdict::kNoted:
       return observer_->OnChannels(peer.id);
     case ChannelBook::Verdict::kForeign:
-      ++slots_.at(peer.info.slot)->refused_messages;
-      if (!std::exchange(peer.info.foreign_client, true))
+      ++slot.refused_messages;
+      if (std::exchange(peer.info.foreign_client, true)) return;
+      if (const auto tail = slot.client_lines.Admit(RealClock().Now()))
         LogWarning("slot ", peer.info.slot, ": process ", peer.info.pid,
-                   " reports a driver client that another tenant has: refused");
+                   " reports a driver client that another tenant has: refused",
+                   *tail);
       return;
     case ChannelBook::Verdict::kTooMany:
-      ++slots_.at(peer.info.slot)->refused_messages;
+      ++slot.refused_messages;
       return peer.connection->Close();
   }
 }

@@ -11,7 +11,8 @@
 //
 // Threads: the loop's. Failure: a slot whose socket cannot be made is an error
 // of AddSlot; a bad message is counted and skipped; too many of anything ends
-// the connection that asked for it.
+// the connection that asked for it. Of what a slot's processes can bring about
+// again and again the log has a line a minute.
 
 #ifndef RONDO_SHARE_SLOT_SERVER_H_
 #define RONDO_SHARE_SLOT_SERVER_H_

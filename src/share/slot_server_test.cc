@@ -6,6 +6,7 @@
 #include <sys/wait.h>
 
 #include <atomic>
+#include <functional>
 #include <latch>
 #include <thread>
 
@@ -287,6 +288,48 @@ TEST_F(SlotServerTest, AClientOfAnotherTenantIsRefused) {
   EXPECT_TRUE(other_gpu->Channels(0xc1, {5}));
   ASSERT_TRUE(other_gpu->View());
   EXPECT_EQ(seen_.channels, 2);
+}
+
+// How often the text is in what the log says meanwhile.
+int LinesWith(const std::string& text, const std::function<void()>& meanwhile) {
+  testing::internal::CaptureStderr();
+  meanwhile();
+  const std::string log = testing::internal::GetCapturedStderr();
+  int lines = 0;
+  for (size_t at = 0; (at = log.find(text, at)) != std::string::npos; ++at)
+    ++lines;
+  return lines;
+}
+
+TEST_F(SlotServerTest, ASlotCannotFillTheLog) {
+  EXPECT_EQ(LinesWith("a shim speaks versions",
+                      [&] {
+                        for (int i = 0; i < 40; ++i) {
+                          TestShim alien(&loop_);
+                          ASSERT_TRUE(alien.Connect(Path(i % 2)));
+                          EXPECT_FALSE(alien.Hello(0, 99, 99));
+                        }
+                      }),
+            2)
+      << "one of each slot";
+  EXPECT_EQ(server_->refused_messages("G::0"), 20u);
+
+  // A client that the other slot has, named by other processes.
+  TestShim owner(&loop_);
+  ASSERT_TRUE(owner.ConnectFromAChild(Path(0)));
+  ASSERT_TRUE(owner.Hello());
+  ASSERT_TRUE(owner.Channels(0xc1, {1}));
+  ASSERT_TRUE(owner.View());
+  EXPECT_EQ(LinesWith("that another tenant has",
+                      [&] {
+                        for (int i = 0; i < 20; ++i) {
+                          const auto thief = Attach(1);
+                          EXPECT_TRUE(thief->Channels(0xc1, {2}));
+                          EXPECT_TRUE(thief->View());
+                        }
+                      }),
+            1);
+  EXPECT_EQ(server_->refused_messages("G::1"), 40u);
 }
 
 TEST_F(SlotServerTest, EndlessChannelsEndTheConnection) {
