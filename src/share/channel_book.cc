@@ -5,8 +5,10 @@
 
 namespace rondo::share {
 
-void ChannelBook::Add(ProcessId process, const std::string& slot, int32_t pid) {
-  reporters_[process] = {.slot = slot, .pid = pid, .clients = {}};
+void ChannelBook::Add(ProcessId process, const std::string& slot, int32_t pid,
+                      uint64_t started) {
+  reporters_[process] = {
+      .slot = slot, .pid = pid, .started = started, .clients = {}};
 }
 
 void ChannelBook::Remove(ProcessId process) {
@@ -23,15 +25,19 @@ void ChannelBook::Forget(ProcessId process, uint32_t client) {
   if (users->second.empty()) users_.erase(users);
 }
 
+bool ChannelBook::Same(const Reporter& a, const Reporter& b) {
+  return a.pid != 0 && a.started != 0 && a.pid == b.pid &&
+         a.started == b.started;
+}
+
 bool ChannelBook::MayUse(const Reporter& reporter, uint32_t client) const {
   const auto users = users_.find(client);
   if (users == users_.end()) return true;
-  return std::any_of(users->second.begin(), users->second.end(),
-                     [&](ProcessId id) {
-                       const Reporter& other = reporters_.at(id);
-                       return other.slot == reporter.slot ||
-                              (other.pid == reporter.pid && reporter.pid != 0);
-                     });
+  return std::any_of(
+      users->second.begin(), users->second.end(), [&](ProcessId id) {
+        const Reporter& other = reporters_.at(id);
+        return other.slot == reporter.slot || Same(other, reporter);
+      });
 }
 
 ChannelBook::Verdict ChannelBook::Note(ProcessId process,

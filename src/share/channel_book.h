@@ -6,7 +6,8 @@
 // A client handle is node-wide and belongs to one process. The first to report
 // it is believed; another may name it only if it is of the same slot, or the
 // same process on its other GPU's socket. When the last that named it is gone,
-// it is nobody's again.
+// it is nobody's again. A pid may have been another process's before, so the
+// same process is one that started at the same time too.
 
 #ifndef RONDO_SHARE_CHANNEL_BOOK_H_
 #define RONDO_SHARE_CHANNEL_BOOK_H_
@@ -35,7 +36,10 @@ class ChannelBook {
     kTooMany,  // the process is to be sent away
   };
 
-  void Add(ProcessId process, const std::string& slot, int32_t pid);
+  // started: in the kernel's clock ticks. pid or started 0: not known, so not
+  // the same as anybody's.
+  void Add(ProcessId process, const std::string& slot, int32_t pid,
+           uint64_t started);
   void Remove(ProcessId process);
 
   // channels: all that the process reported so far; brought up to date.
@@ -45,10 +49,12 @@ class ChannelBook {
  private:
   struct Reporter {
     std::string slot;
-    int32_t pid = 0;             // 0 = not known, so not the same as anybody's
+    int32_t pid = 0;
+    uint64_t started = 0;
     std::set<uint32_t> clients;  // where users_ names it
   };
 
+  static bool Same(const Reporter& a, const Reporter& b);
   bool MayUse(const Reporter& reporter, uint32_t client) const;
   void Forget(ProcessId process, uint32_t client);
 

@@ -41,7 +41,7 @@ class ChannelBookTest : public testing::Test {
 };
 
 TEST_F(ChannelBookTest, ChannelsComeOnceAndGo) {
-  book_.Add(1, "G::0", 7);
+  book_.Add(1, "G::0", 7, 100);
   EXPECT_EQ(Come(1, 0xc1, {5, 6}), Verdict::kNoted);
   EXPECT_EQ(Come(1, 0xc1, {6}), Verdict::kNoted);
   EXPECT_EQ(Come(1, 0xc2, {6}), Verdict::kNoted);
@@ -53,12 +53,12 @@ TEST_F(ChannelBookTest, ChannelsComeOnceAndGo) {
 }
 
 TEST_F(ChannelBookTest, AClientIsOfItsSlotOrProcess) {
-  book_.Add(1, "G::0", 7);
-  book_.Add(2, "G::0", 8);  // the same slot
-  book_.Add(3, "H::0", 7);  // the same process
-  book_.Add(4, "G::1", 9);
-  book_.Add(5, "G::2", 0);  // pids that are not known are not the same
-  book_.Add(6, "G::3", 0);
+  book_.Add(1, "G::0", 7, 100);
+  book_.Add(2, "G::0", 8, 100);  // the same slot
+  book_.Add(3, "H::0", 7, 100);  // the same process
+  book_.Add(4, "G::1", 9, 100);
+  book_.Add(5, "G::2", 0, 100);  // pids that are not known are not the same
+  book_.Add(6, "G::3", 0, 100);
   EXPECT_EQ(Come(1, 0xc1, {5}), Verdict::kNoted);
   EXPECT_EQ(Come(2, 0xc1, {5}), Verdict::kNoted);
   EXPECT_EQ(Come(3, 0xc1, {5}), Verdict::kNoted);
@@ -69,10 +69,24 @@ TEST_F(ChannelBookTest, AClientIsOfItsSlotOrProcess) {
   EXPECT_EQ(Come(6, 0xc5, {5}), Verdict::kForeign);
 }
 
+TEST_F(ChannelBookTest, APidThatIsUsedAgainIsAnotherProcess) {
+  book_.Add(1, "G::0", 7, 100);
+  book_.Add(2, "G::1", 7, 101);
+  book_.Add(3, "G::2", 7, 0);  // not known
+  book_.Add(4, "G::3", 7, 0);
+  book_.Add(5, "H::0", 7, 100);
+  EXPECT_EQ(Come(1, 0xc1, {5}), Verdict::kNoted);
+  EXPECT_EQ(Come(2, 0xc1, {5}), Verdict::kForeign);
+  EXPECT_EQ(Come(3, 0xc1, {5}), Verdict::kForeign);
+  EXPECT_EQ(Come(3, 0xc3, {5}), Verdict::kNoted);
+  EXPECT_EQ(Come(4, 0xc3, {5}), Verdict::kForeign);
+  EXPECT_EQ(Come(5, 0xc1, {5}), Verdict::kNoted);
+}
+
 TEST_F(ChannelBookTest, AClientIsNobodysOnceAllWhoNamedItAreGone) {
-  book_.Add(1, "G::0", 7);
-  book_.Add(2, "G::0", 8);
-  book_.Add(3, "G::1", 9);
+  book_.Add(1, "G::0", 7, 100);
+  book_.Add(2, "G::0", 8, 100);
+  book_.Add(3, "G::1", 9, 100);
   EXPECT_EQ(Come(1, 0xc1, {5}), Verdict::kNoted);
   EXPECT_EQ(Come(2, 0xc1, {6}), Verdict::kNoted);
   EXPECT_EQ(Go(1, 0xc1, {5}), Verdict::kNoted);
@@ -83,7 +97,7 @@ TEST_F(ChannelBookTest, AClientIsNobodysOnceAllWhoNamedItAreGone) {
 }
 
 TEST_F(ChannelBookTest, ThereIsAnEndToIt) {
-  book_.Add(1, "G::0", 7);
+  book_.Add(1, "G::0", 7, 100);
   for (uint32_t i = 0; i < ChannelBook::kMaxClients; ++i)
     ASSERT_EQ(Come(1, 1000 + i, {1}), Verdict::kNoted);
   EXPECT_EQ(Come(1, 1, {1}), Verdict::kTooMany);

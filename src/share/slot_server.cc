@@ -10,7 +10,9 @@
 #include <deque>
 #include <utility>
 
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
 #include "base/file.h"
 #include "base/log.h"
 #include "base/log_limit.h"
@@ -32,6 +34,22 @@ constexpr const char* kCounterNames[] = {
 MemoryKind KindOf(wire::Kind kind) {
   return kind == wire::Kind::kManaged ? MemoryKind::kManaged
                                       : MemoryKind::kDevice;
+}
+
+// proc(5): the 22nd word of stat. The second is a name that the process
+// chooses, blanks and brackets included. 0 where it cannot be read.
+uint64_t StartOf(int32_t pid) {
+  if (pid <= 0) return 0;
+  const auto stat = ReadFile(absl::StrCat("/proc/", pid, "/stat"));
+  if (!stat.ok()) return 0;
+  const size_t name_end = stat->rfind(')');
+  if (name_end == std::string::npos) return 0;
+  // From ")" on, which is here the second word's end.
+  const std::vector<absl::string_view> words =
+      absl::StrSplit(absl::string_view(*stat).substr(name_end), ' ');
+  uint64_t ticks = 0;
+  if (words.size() <= 20 || !absl::SimpleAtoi(words[20], &ticks)) return 0;
+  return ticks;
 }
 
 }  // namespace
@@ -168,6 +186,7 @@ void SlotServer::Accept(const std::string& name) {
     peer->id = id;
     peer->info.slot = name;
     peer->info.pid = peer_cred.pid;
+    peer->info.started = StartOf(peer_cred.pid);
     ++slot.connections;
     peer->connection = std::make_unique<Connection>(
         loop_, std::move(fd),
@@ -177,7 +196,7 @@ void SlotServer::Accept(const std::string& name) {
                               size_t n) { OnMessage(*p, data, n); },
             .on_closed = [this, id] { Drop(id); }},
         slot.worked);
-    book_.Add(id, name, peer_cred.pid);
+    book_.Add(id, name, peer_cred.pid, peer->info.started);
     peers_[id] = std::move(peer);
   }
 }

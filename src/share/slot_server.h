@@ -5,9 +5,9 @@
 // what concerns time. Protocol: wire/messages.h, docs/wire.md.
 //
 // Identity is the socket (one a slot, mounted into one container) plus
-// SO_PEERCRED. Nothing that a peer says is believed further than it concerns
-// the peer itself: sizes and counts are checked, and a driver client that
-// another tenant reported first is refused.
+// SO_PEERCRED, and when that process started. Nothing that a peer says is
+// believed further than it concerns the peer itself: sizes and counts are
+// checked, and a driver client that another tenant reported first is refused.
 //
 // Threads: the loop's. Failure: a slot whose socket cannot be made is an error
 // of AddSlot; a bad message is counted and skipped; too many of anything ends
@@ -39,7 +39,8 @@ namespace rondo::share {
 // What one attached process said of itself.
 struct SlotProcess {
   std::string slot;
-  int32_t pid = 0;  // SO_PEERCRED; 0 = outside of our pid namespace
+  int32_t pid = 0;       // SO_PEERCRED; 0 = outside of our pid namespace
+  uint64_t started = 0;  // in clock ticks since boot; 0 = not known
   std::string driver_version;
   std::vector<rm::Channel> channels;
   uint64_t reasons = 0;  // why it is not governed, wire::Reason bits

@@ -2,6 +2,7 @@
 #include "share/slot_server.h"
 
 #include <signal.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 
@@ -299,6 +300,24 @@ int LinesWith(const std::string& text, const std::function<void()>& meanwhile) {
   for (size_t at = 0; (at = log.find(text, at)) != std::string::npos; ++at)
     ++lines;
   return lines;
+}
+
+TEST_F(SlotServerTest, AProcessIsToldFromOthersByItsStart) {
+  const auto before = Attach(0);
+  char name[16];
+  ASSERT_EQ(prctl(PR_GET_NAME, name), 0);
+  ASSERT_EQ(prctl(PR_SET_NAME, "a) S 1 2 3 (b"), 0);
+  const auto after = Attach(1);
+  prctl(PR_SET_NAME, name);
+  TestShim child(&loop_);
+  ASSERT_TRUE(child.ConnectFromAChild(Path(0)));
+  ASSERT_TRUE(child.Hello());
+  const auto started = [&](size_t i) {
+    return server_->process(seen_.attached[i])->started;
+  };
+  EXPECT_GT(started(0), 0u);
+  EXPECT_EQ(started(1), started(0)) << "whatever it calls itself";
+  EXPECT_EQ(started(2), 0u) << "it was gone before it could be seen";
 }
 
 TEST_F(SlotServerTest, ASlotCannotFillTheLog) {
