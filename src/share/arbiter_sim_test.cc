@@ -193,6 +193,22 @@ TEST(ArbiterSim, AStallOfTheAgentWithinAChangeOfTurnsCostsNoRequestAnything) {
 }
 
 // The host holds a call up until the gap is over: turns change in a later one.
+// What a report does not tell is whether a request that was under way at its
+// end still is.
+TEST(ArbiterSim, ARequestUnderWayInTheLastReportIsNoGap) {
+  for (const int64_t age_us : {200, 300, 450}) {
+    Sim sim;
+    sim.log_age_us = age_us;
+    sim.Add(1, {kLatency, 1}, kRequests);
+    for (TenantId id = 2; id <= 4; ++id) sim.Add(id, {kBatch, 1}, kBusy);
+    sim.Run(2 * kSecond);
+    sim.hits = sim.switches = 0;
+    sim.Run(30 * kSecond);
+    EXPECT_GE(sim.switches, 100);
+    EXPECT_EQ(sim.hits, 0) << age_us;
+  }
+}
+
 TEST(ArbiterSim, ACallThatComesTooLateForItsGapIsNotMade) {
   Sim sim;
   sim.Add(1, {kLatency, 1}, kRequests);

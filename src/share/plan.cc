@@ -201,7 +201,8 @@ bool Arbiter::InGap(int64_t now_us) const {
     const auto tenant = tenants_.find(process.tenant);
     if (process.groups == 0 || !Served(tenant->second)) continue;
     const int64_t idle_us = now_us - process.ran_us;
-    if (idle_us < kGapLeastUs) return false;
+    // At the end of the report: who was on the GPU then may still be.
+    if (idle_us - log_age_us_ < kGapLeastUs) return false;
     const bool good = idle_us <= kGapFreshUs || idle_us >= kGapAsleepUs;
     if (!good && waited_us < options_.gap_wait_us / 2) return false;
   }

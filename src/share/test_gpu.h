@@ -132,6 +132,7 @@ class Sim {
 
   // Of the calls to the driver, so many begin kHeldUpUs later; 0: none.
   int held_up_every = 0;
+  int64_t log_age_us = 0;        // of a report of the log when it is told
   int lates = 0;                 // that came too late by that
   int hits = 0;                  // suspensions while a request was under way
   int switches = 0, slices = 0;  // actions carried out, and asked for
@@ -224,7 +225,8 @@ class Sim {
       Complete();
       if (now_us_ >= wake_us_) Send(Tick{});
       if (source_ == Source::kLog && now_us_ >= sampled_us_ + sample_us_)
-        SendSample();
+        TakeSample();
+      TellSamples();
       if (source_ == Source::kNvml) StepNvml();
     }
     for (auto& [id, group] : groups_) {
@@ -301,7 +303,7 @@ class Sim {
     group->ran_us = now_us_ + kStepUs;
   }
 
-  void SendSample() {
+  void TakeSample() {
     Activity activity;
     activity.interval_us = now_us_ - sampled_us_;
     sampled_us_ = now_us_;
@@ -314,7 +316,15 @@ class Sim {
                                  group.sample_longest_us});
       group.sample_busy_us = group.sample_stays = group.sample_longest_us = 0;
     }
-    Send(activity);
+    log_.push_back({now_us_, std::move(activity)});
+  }
+  void TellSamples() {
+    while (!log_.empty() && now_us_ >= log_.front().first + log_age_us) {
+      Activity activity = std::move(log_.front().second);
+      activity.age_us = now_us_ - log_.front().first;
+      log_.pop_front();
+      Send(activity);
+    }
   }
 
   // Whole percents of a window, told some time after its end.
@@ -346,7 +356,7 @@ class Sim {
   Source source_;
   const int64_t nvml_us_;
   int64_t nvml_ended_us_ = 0;
-  std::deque<std::pair<int64_t, Activity>> nvml_;  // and when each ended
+  std::deque<std::pair<int64_t, Activity>> nvml_, log_;  // when each ended
   Arbiter arbiter_;
   std::map<ProcessId, Group> groups_;
   std::deque<Pending> shims_, driver_;
