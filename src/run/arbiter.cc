@@ -200,11 +200,15 @@ absl::StatusOr<std::string> Arbiter::Grant(Client& client,
   // It must have it soon: nothing is asked of NVML for that.
   std::string uuid = GpuOfSlot(request.slot);
   if (request.slot.empty()) {
-    RONDO_ASSIGN_OR_RETURN(const Gpu gpu, gpus_.Find(request.gpu));
+    RONDO_ASSIGN_OR_RETURN(
+        const Gpu gpu,
+        request.visible.empty()
+            ? gpus_.Find(request.gpu)
+            : gpus_.FindVisible(request.visible, request.bus_order));
     const uint64_t all = gpu.memory_bytes.value_or(UINT64_MAX);
     if (request.memory_bytes.value_or(0) > all)
       return absl::InvalidArgumentError(
-          absl::StrCat("--memory: GPU ", request.gpu, " has ", all >> 20,
+          absl::StrCat("--memory: GPU ", gpu.index, " has ", all >> 20,
                        "Mi in all; ask for less"));
     uuid = gpu.uuid;
   }

@@ -44,6 +44,8 @@ absl::StatusOr<TenantClass> ParseClass(absl::string_view text) {
 
 std::string EncodeRequest(const Request& request) {
   json message = {{"gpu", request.gpu},
+                  {"visible", request.visible},
+                  {"busOrder", request.bus_order ? 1 : 0},
                   {"class", share::ClassName(request.tenant.cls)},
                   {"weight", request.tenant.weight},
                   {"limit", request.tenant.limit},
@@ -56,7 +58,10 @@ absl::StatusOr<Request> DecodeRequest(absl::string_view packet) {
   RONDO_ASSIGN_OR_RETURN(const json message, Parse(packet));
   Request request;
   std::string cls;
-  if (!Read(message, "gpu", request.gpu) || !Read(message, "class", cls) ||
+  int bus_order = 0;
+  if (!Read(message, "gpu", request.gpu) ||
+      !Read(message, "visible", request.visible) ||
+      !Read(message, "busOrder", bus_order) || !Read(message, "class", cls) ||
       !Read(message, "weight", request.tenant.weight) ||
       !Read(message, "limit", request.tenant.limit) ||
       !Read(message, "slot", request.slot))
@@ -64,6 +69,7 @@ absl::StatusOr<Request> DecodeRequest(absl::string_view packet) {
   if (!(request.tenant.weight > 0) || !(request.tenant.limit > 0) ||
       request.tenant.limit > 1)
     return absl::InvalidArgumentError("weight or limit out of range");
+  request.bus_order = bus_order != 0;
   RONDO_ASSIGN_OR_RETURN(request.tenant.cls, ParseClass(cls));
   uint64_t bytes = 0;
   if (Read(message, "memory", bytes)) request.memory_bytes = bytes;

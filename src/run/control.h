@@ -27,7 +27,12 @@ inline constexpr size_t kMaxMessage = 4096;
 inline constexpr char kArbiterLog[] = "arbiter.log";
 
 struct Request {
-  int gpu = 0;  // index, as nvidia-smi counts; of no meaning with a slot
+  // Which GPU; of no meaning with a slot.
+  int gpu = 0;  // index, as nvidia-smi counts
+  // Where it is not empty, that counts instead: the one device that
+  // CUDA_VISIBLE_DEVICES names, and whether CUDA counts as nvidia-smi does.
+  std::string visible;
+  bool bus_order = false;
   std::optional<uint64_t> memory_bytes;  // empty: no limit, only counted
   share::TenantSpec tenant;
   // The slot that this run had before its arbiter died; empty at first.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "run/gpus.h"
 
+#include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
@@ -27,12 +28,15 @@ absl::Status Gpus::Read() {
   gpus_.clear();
   for (const auto& gpu : gpus) {
     if (!gpu.ok())
-      gpus_.emplace_back(gpu.status());
+      gpus_.push_back({"", gpu.status()});
     else if (gpu->mig_enabled)
-      gpus_.emplace_back(absl::FailedPreconditionError(absl::StrCat(
-          "GPU ", gpu->index, " is in MIG mode; rondo run shares whole GPUs")));
+      gpus_.push_back(
+          {gpu->uuid, absl::FailedPreconditionError(absl::StrCat(
+                          "GPU ", gpu->index,
+                          " is in MIG mode; rondo run shares whole GPUs"))});
     else
-      gpus_.emplace_back(Gpu{gpu->uuid, gpu->memory_bytes});
+      gpus_.push_back({gpu->uuid, Gpu{static_cast<int>(gpus_.size()), gpu->uuid,
+                                      gpu->memory_bytes}});
   }
   return absl::OkStatus();
 }
@@ -41,12 +45,37 @@ absl::StatusOr<Gpu> Gpus::Find(int index) {
   const auto in_range = [&] {
     return index >= 0 && index < static_cast<int>(gpus_.size());
   };
-  if (gpus_.empty() || (in_range() && !gpus_[index].ok()))
+  if (gpus_.empty() || (in_range() && !gpus_[index].gpu.ok()))
     RONDO_RETURN_IF_ERROR(Read());
   if (!in_range())
     return absl::InvalidArgumentError(
         absl::StrCat("no GPU ", index, ": this machine has ", gpus_.size()));
-  return gpus_[index];
+  return gpus_[index].gpu;
+}
+
+absl::StatusOr<Gpu> Gpus::FindVisible(const std::string& entry,
+                                      bool bus_order) {
+  if (gpus_.empty()) RONDO_RETURN_IF_ERROR(Read());
+  const std::string variable = absl::StrCat("CUDA_VISIBLE_DEVICES=", entry);
+  int index = 0;
+  if (absl::SimpleAtoi(entry, &index)) {
+    if (bus_order || gpus_.size() == 1) return Find(index);
+    return absl::InvalidArgumentError(absl::StrCat(
+        variable,
+        " counts the fastest GPU first, unlike nvidia-smi; give --gpu "
+        "with the index that nvidia-smi shows"));
+  }
+  int found = -1;
+  for (int i = 0; i < static_cast<int>(gpus_.size()); ++i) {
+    if (!absl::StartsWith(gpus_[i].uuid, entry)) continue;
+    if (found >= 0)
+      return absl::InvalidArgumentError(absl::StrCat(
+          variable, " names more than one GPU of this machine; give --gpu"));
+    found = i;
+  }
+  if (found >= 0) return Find(found);
+  return absl::InvalidArgumentError(
+      absl::StrCat(variable, " names no GPU of this machine; give --gpu"));
 }
 
 std::string GpuOfSlot(absl::string_view slot) {

@@ -22,6 +22,7 @@
 namespace rondo::run {
 
 struct Gpu {
+  int index = 0;
   std::string uuid;
   std::optional<uint64_t> memory_bytes;
 };
@@ -35,13 +36,21 @@ class Gpus {
   // none, FailedPrecondition without a driver, with one that cannot be
   // governed, or in MIG mode; else the GPU's own error.
   absl::StatusOr<Gpu> Find(int index);
+  // The GPU that one entry of CUDA_VISIBLE_DEVICES means: a UUID, the start of
+  // one, or an index, which only with CUDA_DEVICE_ORDER=PCI_BUS_ID (bus_order)
+  // counts as nvidia-smi does. Fails as Find does.
+  absl::StatusOr<Gpu> FindVisible(const std::string& entry, bool bus_order);
 
  private:
   absl::Status Read();
 
   CallsInFlight* const calls_;
+  struct Known {
+    std::string uuid;  // empty where its GPU does not tell
+    absl::StatusOr<Gpu> gpu;
+  };
   // Empty until read; an error is read again.
-  std::vector<absl::StatusOr<Gpu>> gpus_;
+  std::vector<Known> gpus_;
 };
 
 // The UUID in a slot's id, "<uuid>::<n>".

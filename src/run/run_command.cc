@@ -13,8 +13,11 @@
 #include <utility>
 
 #include "CLI/CLI.hpp"
+#include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
 #include "agent/own_options.h"
 #include "agent/tenant_text.h"
 #include "base/ending.h"
@@ -48,7 +51,7 @@ struct RunOptions {
   // As written: what is wrong with one is told as for annotations of pods.
   std::string memory, cls = "standard", weight = "1", limit = "1", gpu = "0";
   std::string run_dir;
-  bool has_memory = false, status = false;
+  bool has_memory = false, has_gpu = false, status = false;
   std::vector<std::string> words;
 };
 
@@ -69,6 +72,30 @@ std::optional<config::Mistake> ReadGpu(const std::string& text, int& gpu) {
       "write one index as `nvidia-smi` counts, such as 0"};
 }
 
+// Of a list as CUDA_VISIBLE_DEVICES is one. The program would not see more than
+// one GPU, and no other than it was told to use.
+absl::StatusOr<std::string> OneDevice(absl::string_view list) {
+  const absl::string_view device = absl::StripAsciiWhitespace(list);
+  constexpr char kDigits[] = "0123456789", kUuid[] = "0123456789abcdefABCDEF-";
+  const absl::string_view rest = absl::StripPrefix(device, "GPU-");
+  const char* wrong = nullptr;
+  if (device.empty())
+    wrong = " leaves no GPU";
+  else if (absl::StrContains(device, ','))
+    wrong = " names several devices, and rondo run shares one GPU";
+  else if (absl::StartsWith(device, "MIG-"))
+    wrong = " names a MIG device, and rondo run shares whole GPUs";
+  else if (device.size() > 64 ||
+           (rest.size() == device.size()
+                ? rest.find_first_not_of(kDigits)
+                : rest.find_first_not_of(kUuid)) != rest.npos)
+    wrong = " names no GPU";
+  if (wrong == nullptr) return std::string(device);
+  return absl::InvalidArgumentError(
+      absl::StrCat("CUDA_VISIBLE_DEVICES=", config::Shown(list), wrong,
+                   "; give --gpu, the index that nvidia-smi shows"));
+}
+
 absl::StatusOr<Request> MakeRequest(const RunOptions& options) {
   Request request;
   if (options.has_memory) {
@@ -86,6 +113,12 @@ absl::StatusOr<Request> MakeRequest(const RunOptions& options) {
                              agent::ReadLimit(options.limit, tenant.limit)));
   RONDO_RETURN_IF_ERROR(
       Told("--gpu", options.gpu, ReadGpu(options.gpu, request.gpu)));
+  if (const char* visible = getenv("CUDA_VISIBLE_DEVICES");
+      visible != nullptr && !options.has_gpu) {
+    RONDO_ASSIGN_OR_RETURN(request.visible, OneDevice(visible));
+    const char* order = getenv("CUDA_DEVICE_ORDER");
+    request.bus_order = order != nullptr && strcmp(order, "PCI_BUS_ID") == 0;
+  }
   return request;
 }
 
@@ -208,9 +241,10 @@ int RunCommand(int argc, char** argv) {
          "at most 1; 0.5 is half")
       ->type_name("PART")
       ->capture_default_str();
-  app.add_option("--gpu", options.gpu, "index of the GPU, as nvidia-smi counts")
-      ->type_name("INDEX")
-      ->capture_default_str();
+  app.add_option("--gpu", options.gpu,
+                 "index of the GPU, as nvidia-smi counts; default: the one "
+                 "that CUDA_VISIBLE_DEVICES names, else 0")
+      ->type_name("INDEX");
   app.add_option("--run-dir", options.run_dir,
                  "where runs that share a GPU meet; default: one folder a user")
       ->type_name("DIR")
@@ -235,6 +269,7 @@ int RunCommand(int argc, char** argv) {
       options.words.emplace_back(argv[i]);
   // Empty, as of a variable that is not set, is no amount.
   options.has_memory = app.count("--memory") > 0;
+  options.has_gpu = app.count("--gpu") > 0;
   if (options.words.empty() != options.status) {
     std::cerr << UsageError("rondo run", options.status
                                              ? "--status takes no CMD"

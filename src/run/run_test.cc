@@ -2,58 +2,19 @@
 //
 // `rondo run` by its executable, on a simulated node.
 
-#include <sched.h>
-#include <signal.h>
-#include <sys/resource.h>
-#include <sys/socket.h>
-#include <unistd.h>
+#include <string>
 
-#include "absl/strings/ascii.h"
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
-#include "base/clock.h"
-#include "base/event_loop.h"
 #include "base/file.h"
-#include "base/test_shell.h"
-#include "base/unix_socket.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "rm/system.h"
-#include "run/arbiter.h"
-#include "run/control.h"
-#include "run/gpus.h"
 #include "run/program.h"
-#include "run/status.h"
-#include "share/test_shim.h"
+#include "run/test_run.h"
 
 namespace rondo::run {
 namespace {
 
 using testing::HasSubstr;
-using testing::MatchesRegex;
-
-class RunTest : public testing::Test {
- protected:
-  // rondo run OPTIONS on a simulated H200.
-  Outcome Run(const std::string& options) {
-    return Shell(absl::StrCat(RONDO, " sim --profile H200 -- ", RONDO,
-                              " run --run-dir ", dir_.path(), "/run ",
-                              options));
-  }
-  // A shell script in the folder, itself under rondo run: so there is one
-  // arbiter for the runs in it.
-  Outcome Script(const std::string& text) {
-    EXPECT_TRUE(
-        WriteFileAtomically(dir_.path() + "/script",
-                            absl::StrCat("cd ", dir_.path(), "\n", text))
-            .ok());
-    return Run(absl::StrCat("-- bash ", dir_.path(), "/script"));
-  }
-
-  TempDir dir_ = *TempDir::Create("rondo-run-test");
-  const std::string run_ =
-      absl::StrCat(RONDO, " run --run-dir ", dir_.path(), "/run ");
-};
 
 TEST_F(RunTest, TheProgramSeesItsLimitAsTheCardAndCannotPassIt) {
   const Outcome over = Run(absl::StrCat(
@@ -198,66 +159,6 @@ TEST_F(LateDaemonTest, KeepsItsSlotWhereItsTitleIsWrittenOverThat) {
   KeepsItsSlot(absl::StrCat("exec ", TITLED));
 }
 
-TEST_F(RunTest, AnArbiterThatAnInnerRunStartedEndsWithTheLastProgram) {
-  // It has the slot of the outer run in its environment.
-  const std::string pid =
-      run_ + "--status | grep -o 'arbiterPid.:[0-9]*' | cut -d: -f2";
-  const Outcome outcome = Script(
-      absl::StrCat("kill -9 $(", pid, ")\n", run_, "-- true\n", pid, "\n"));
-  int arbiter = 0;
-  ASSERT_TRUE(
-      absl::SimpleAtoi(absl::StripAsciiWhitespace(outcome.text), &arbiter))
-      << outcome.text;
-  const MonotonicTime end = RealClock().Now() + std::chrono::seconds(20);
-  while (kill(arbiter, 0) == 0 && RealClock().Now() < end) sched_yield();
-  EXPECT_NE(kill(arbiter, 0), 0);
-}
-
-TEST_F(RunTest, AnArbiterWhoseFolderWasRemovedLeavesTheNextOneAlone) {
-  // As that of a user who logs out is. The first arbiter ends in the time of
-  // the second, whose program waits for it.
-  ASSERT_TRUE(
-      WriteFileAtomically(
-          dir_.path() + "/script",
-          absl::StrCat("cd ", dir_.path(), "; mkfifo up go; exec 6<>up 7<>go\n",
-                       run_,
-                       "--gpu 1 -- sh -c 'echo >&6; read x <&7' &\n"
-                       "read x <&6; first=$(",
-                       run_, "--status | grep -o 'arbiterPid.:[0-9]*' | cut ",
-                       "-d: -f2); rm -r run\n", run_,
-                       "-- sh -c 'echo >&7; tail -s 0.1 --pid=$0 -f /dev/null; "
-                       "test -S run/arbiter.sock && echo it listens' $first\n"))
-          .ok());
-  EXPECT_EQ(Shell(absl::StrCat(RONDO, " sim --profile 2xH200 -- bash ",
-                               dir_.path(), "/script"))
-                .text,
-            "it listens\n");
-}
-
-// Its folder is gone with the arbiter, and for a while no other can be made.
-TEST_F(RunTest, TriesOnForAnArbiterAndPutsTheLibraryBack) {
-  ASSERT_TRUE(
-      WriteFileAtomically(
-          dir_.path() + "/script",
-          absl::StrCat(
-              "cd ", dir_.path(), "; mkfifo up go said; exec 6<>up 7<>go\n",
-              run_, "--memory 1Gi -- sh -c 'echo >&6; read x <&7; exec ",
-              TENANT, " --memory 2048 --seconds 0.1 --turns 1000' 2>said &\n",
-              "exec 8<said; read x <&6; pid=$(", run_,
-              "--status | grep -o 'arbiterPid.:[0-9]*' | cut -d: -f2)\n"
-              "rm -r run; touch run; kill -9 $pid; read text <&8; "
-              "echo \"$text\"\n"
-              "rm run\n"
-              "until test -s run/GPU*/librondo.so; do ",
-              run_, "--status; done >out 2>&1\necho >&7; wait %1\n"))
-          .ok());
-  const Outcome outcome =
-      Shell(absl::StrCat("timeout 60 ", RONDO, " sim --profile H200 -- bash ",
-                         dir_.path(), "/script"));
-  EXPECT_THAT(outcome.text, HasSubstr("no arbiter: "));
-  EXPECT_THAT(outcome.text, HasSubstr("\"total_bytes\": 1073741824"));
-}
-
 TEST_F(RunTest, ARelativeFolderHoldsWhereverTheProgramGoes) {
   const Outcome outcome = Shell(absl::StrCat(
       "cd ", dir_.path(), " && ", RONDO, " sim --profile H200 -- ", RONDO,
@@ -284,109 +185,6 @@ TEST_F(RunTest, ADaemonKeepsTheSlotOfTheRunThatStartedIt) {
   const Outcome outcome = Run(absl::StrCat("-- sh ", dir_.path(), "/outer"));
   EXPECT_THAT(outcome.text, HasSubstr("::2\n")) << "0 is the outer's";
   EXPECT_THAT(outcome.text, HasSubstr("\"memoryLimitBytes\":2147483648"));
-}
-
-TEST_F(RunTest, TheArbiterCanBeEndedBySignals) {
-  const Outcome outcome = Run(absl::StrCat(
-      "-- sh -c 'pid=$(", RONDO, " run --run-dir ", dir_.path(),
-      "/run --status | grep -o \"arbiterPid.:[0-9]*\" | cut -d: -f2); "
-      "grep SigBlk /proc/$pid/status'"));
-  EXPECT_EQ(outcome.text, "SigBlk:\t0000000000000000\n");
-}
-
-TEST_F(RunTest, TheArbiterEndsThoughTheDriverHangs) {
-  // The first parent is the simulated driver.
-  ASSERT_TRUE(
-      WriteFileAtomically(
-          dir_.path() + "/script",
-          absl::StrCat("cd ", dir_.path(), "\n", run_,
-                       "-- sh -c 'kill -STOP $1; ", run_,
-                       "--status' sh $PPID | grep -o 'arbiterPid.:[0-9]*' | "
-                       "cut -d: -f2 >pid\n"
-                       "timeout 20 tail -s 0.1 --pid=$(cat pid) -f /dev/null; "
-                       "kill -CONT $PPID; cat run/arbiter.log\n"))
-          .ok());
-  EXPECT_THAT(Shell(absl::StrCat(RONDO, " sim --profile H200 -- bash ",
-                                 dir_.path(), "/script"))
-                  .text,
-              HasSubstr("ending without having waited for "));
-}
-
-TEST_F(RunTest, WaitsForAnArbiterThatTakesItsTimeToEnd) {
-  // It has gone when whoever has its lock has.
-  const Outcome outcome = Shell(absl::StrCat(
-      "cd ", dir_.path(), "; mkdir -m 700 run; exec 9>run/arbiter.lock; ",
-      "flock 9; sleep 1 & exec 9>&-; ", RONDO, " sim --profile H200 -- ", run_,
-      "-- echo it ran"));
-  EXPECT_EQ(outcome.text, "it ran\n");
-}
-
-TEST_F(RunTest, TheArbiterMayHaveMoreDescriptorsThanTheFirstRun) {
-  const Outcome outcome = Shell(absl::StrCat(
-      "ulimit -Sn 64; ", RONDO, " sim --profile H200 -- ", run_,
-      "-- sh -c 'pid=$(", run_,
-      "--status | grep -o \"arbiterPid.:[0-9]*\" | cut -d: -f2); "
-      "ulimit -n; grep -c \"open files  *64 \" /proc/$pid/limits'"));
-  EXPECT_EQ(outcome.text, "64\n0\n");
-}
-
-TEST_F(RunTest, TheLogOfTheArbiterIsBegunAnewWhereItIsLong) {
-  ASSERT_TRUE(MakeDirectories(dir_.path() + "/run", 0700).ok());
-  ASSERT_TRUE(WriteFileAtomically(dir_.path() + "/run/arbiter.log",
-                                  std::string(5 << 20, '\n'))
-                  .ok());
-  EXPECT_EQ(
-      Script("cd run; stat -c '%n %s' arbiter.log.1; grep -c class arbiter.log")
-          .text,
-      absl::StrCat("arbiter.log.1 ", 5 << 20, "\n1\n"));
-}
-
-TEST(Arbiter, LooksAwayWhileItHasNoDescriptorsLeft) {
-#ifdef __SANITIZE_ADDRESS__
-  GTEST_SKIP() << "UBSan looks at memory by a pipe, and there is none to have";
-#endif
-  const TempDir dir = *TempDir::Create("rondo-run-test");
-  EventLoop loop;
-  auto arbiter = Arbiter::Create(loop, rm::RealSystem(),
-                                 {.run_dir = dir.path(), .home = dir.path()});
-  ASSERT_TRUE(arbiter.ok()) << arbiter.status();
-  const auto client = ConnectUnix(ControlSocket(dir.path()), SOCK_SEQPACKET);
-  ASSERT_TRUE(client.ok()) << client.status();
-  rlimit before{};
-  ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &before), 0);
-  const UniqueFd next(dup(STDERR_FILENO));  // the lowest free one
-  rlimit none = before;
-  none.rlim_cur = next.get();
-  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &none), 0);
-  int rounds = 0;
-  const MonotonicTime end = RealClock().Now() + std::chrono::milliseconds(90);
-  for (; RealClock().Now() < end; ++rounds)
-    loop.RunOnce(std::chrono::milliseconds(10));
-  EXPECT_EQ(setrlimit(RLIMIT_NOFILE, &before), 0);
-  EXPECT_LT(rounds, 200) << "a busy loop makes thousands";
-}
-
-// Whoever ran before has left folders of slots, and nobody in them.
-TEST(Arbiter, MakesNobodyWaitForTheProgramsOfOneThatEndedAsItShould) {
-  const TempDir dir = *TempDir::Create("rondo-run-test");
-  ASSERT_TRUE(MakeDirectories(dir.path() + "/GPU-x-0", 0755).ok());
-  EventLoop loop;
-  auto arbiter = Arbiter::Create(loop, rm::RealSystem(),
-                                 {.run_dir = dir.path(),
-                                  .home = dir.path(),
-                                  .replay_window = std::chrono::hours(1)});
-  ASSERT_TRUE(arbiter.ok()) << arbiter.status();
-  const auto client = ConnectUnix(ControlSocket(dir.path()), SOCK_SEQPACKET);
-  ASSERT_TRUE(client.ok()) << client.status();
-  const std::string request = EncodeRequest({.slot = "GPU-x::0"});
-  ASSERT_EQ(send(client->get(), request.data(), request.size(), 0),
-            static_cast<ssize_t>(request.size()));
-  share::TestShim shim(&loop);
-  ASSERT_TRUE(share::RunUntil(loop, [&] {
-    return shim.Connect(dir.path() + "/GPU-x-0/" + wire::kSocketName);
-  }));
-  ASSERT_TRUE(shim.Hello().has_value());
-  EXPECT_TRUE(shim.Reserve(1, 4096));
 }
 
 TEST_F(RunTest, CanBeEndedWhileTheArbiterDoesNotAnswer) {
@@ -513,23 +311,6 @@ TEST_F(RunTest, RefusesADriverThatIsTooOld) {
   EXPECT_THAT(outcome.text, HasSubstr("driver 525.60.13: its interface"));
 }
 
-TEST_F(RunTest, TheArbiterAloneAsksNvml) {
-  // The inner runs would not find it; the outer one holds the arbiter.
-  const std::string inner =
-      absl::StrCat("env -u LD_LIBRARY_PATH ", RONDO, " run --run-dir ",
-                   dir_.path(), "/run ");
-  const Outcome outcome =
-      Run(absl::StrCat("-- sh -c 'echo outer $CUDA_VISIBLE_DEVICES; ", inner,
-                       "-- printenv CUDA_VISIBLE_DEVICES RONDO_SLOTS; ", inner,
-                       "--gpu 1 -- true; echo code $?'"));
-  EXPECT_THAT(outcome.text, MatchesRegex("outer (GPU-[-0-9a-f]+)\n"
-                                         "GPU-[-0-9a-f]+\n"
-                                         "GPU-[-0-9a-f]+::1\n"
-                                         "rondo run: no GPU 1: this machine "
-                                         "has 1\n"
-                                         "code 2\n"));
-}
-
 TEST(WithoutSlot, LeavesWhatARunDidNotAdd) {
   std::string words[] = {"A=1", "RONDO_SLOTS=g::1",
                          "LD_PRELOAD=/r/lib/librondo.so /x/liby.so",
@@ -547,49 +328,6 @@ TEST(Preload, PutsTheShimFirst) {
   EXPECT_EQ(Preload("/a.so", "/b.so"), "/a.so:/b.so");
   EXPECT_EQ(Preload("/r/librondo.so", "/b.so /q/librondo.so:/c.so"),
             "/r/librondo.so:/b.so:/c.so");
-}
-
-TEST(Control, MessagesSurviveTheTrip) {
-  Request request{.gpu = 2,
-                  .memory_bytes = 1 << 30,
-                  .tenant = {.cls = share::TenantClass::kLatency,
-                             .weight = 2.5,
-                             .limit = 0.5},
-                  .slot = "GPU-x::1"};
-  const auto decoded = DecodeRequest(EncodeRequest(request));
-  ASSERT_TRUE(decoded.ok()) << decoded.status();
-  EXPECT_EQ(decoded->gpu, 2);
-  EXPECT_EQ(decoded->memory_bytes, request.memory_bytes);
-  EXPECT_EQ(decoded->tenant.cls, request.tenant.cls);
-  EXPECT_EQ(decoded->tenant.weight, 2.5);
-  EXPECT_EQ(decoded->slot, "GPU-x::1");
-  EXPECT_EQ(*DecodeAnswer(EncodeAnswer(std::string("s"))), "s");
-  EXPECT_EQ(
-      DecodeAnswer(EncodeAnswer(absl::InternalError("no"))).status().message(),
-      "no");
-  EXPECT_TRUE(absl::IsInvalidArgument(
-      DecodeAnswer(EncodeAnswer(absl::InvalidArgumentError("no"))).status()));
-  EXPECT_EQ(*DecodeNotice(EncodeNotice("n\xff")), "n\xEF\xBF\xBD");
-  EXPECT_EQ(GpuOfSlot("GPU-x::1"), "GPU-x");
-  EXPECT_EQ(GpuOfSlot(""), "");
-  for (const char* bad : {"", "[]", "{}", "{\"gpu\":1}"}) {
-    EXPECT_FALSE(DecodeRequest(bad).ok()) << bad;
-    EXPECT_FALSE(DecodeAnswer(bad).ok()) << bad;
-    EXPECT_FALSE(DecodeNotice(bad).ok()) << bad;
-  }
-}
-
-TEST(RenderStatus, IsJsonWhateverProgramsSent) {
-  share::ShareStats stats;
-  stats.gpus.push_back({.uuid = "GPU-x"});
-  stats.slots.push_back(
-      {.slot = "GPU-x::1", .processes = {{.driver_version = "580\xff"}}});
-  const std::string text = RenderStatus(stats, 7);
-  EXPECT_THAT(text, HasSubstr("{\"arbiterPid\":7,\"gpus\":[{"));
-  EXPECT_THAT(text, HasSubstr("\"driverVersion\":\"580\xEF\xBF\xBD\""));
-  EXPECT_THAT(text, HasSubstr("\"pid\":null"));
-  EXPECT_THAT(text, HasSubstr("\"reason\":null"));
-  EXPECT_THAT(text, HasSubstr("\"activitySource\":null"));
 }
 
 }  // namespace
