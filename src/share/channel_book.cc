@@ -15,7 +15,16 @@ void ChannelBook::Remove(ProcessId process) {
   const auto gone = reporters_.find(process);
   if (gone == reporters_.end()) return;
   for (const uint32_t client : gone->second.clients) Forget(process, client);
+  Count(gone->second, 0);
   reporters_.erase(gone);
+}
+
+// It has so many now.
+void ChannelBook::Count(Reporter& reporter, size_t channels) {
+  size_t& all = slot_channels_[reporter.slot];
+  all = all - reporter.channels + channels;
+  reporter.channels = channels;
+  if (all == 0) slot_channels_.erase(reporter.slot);
 }
 
 void ChannelBook::Forget(ProcessId process, uint32_t client) {
@@ -48,6 +57,10 @@ ChannelBook::Verdict ChannelBook::Note(ProcessId process,
   if (reporter.clients.size() >= kMaxClients && message.gone == 0 &&
       !reporter.clients.contains(message.client))
     return Verdict::kTooMany;
+  const auto slot = slot_channels_.find(reporter.slot);
+  const size_t others =
+      slot == slot_channels_.end() ? 0 : slot->second - reporter.channels;
+  Verdict verdict = Verdict::kNoted;
   for (uint16_t i = 0; i < message.count; ++i) {
     const rm::Channel channel{message.client, message.handles[i]};
     const auto known = std::find_if(
@@ -57,10 +70,18 @@ ChannelBook::Verdict ChannelBook::Note(ProcessId process,
     if (message.gone != 0) {
       if (known != channels->end()) channels->erase(known);
     } else if (known == channels->end()) {
-      if (channels->size() >= kMaxChannels) return Verdict::kTooMany;
+      if (channels->size() >= kMaxChannels) {
+        verdict = Verdict::kTooMany;
+        break;
+      }
+      if (others + channels->size() >= kMaxSlotChannels) {
+        verdict = Verdict::kSlotFull;
+        break;
+      }
       channels->push_back(channel);
     }
   }
+  Count(reporter, channels->size());
   const bool uses = std::any_of(
       channels->begin(), channels->end(),
       [&](const rm::Channel& c) { return c.client == message.client; });
@@ -71,7 +92,7 @@ ChannelBook::Verdict ChannelBook::Note(ProcessId process,
     Forget(process, message.client);
     reporter.clients.erase(message.client);
   }
-  return Verdict::kNoted;
+  return verdict;
 }
 
 }  // namespace rondo::share

@@ -29,11 +29,14 @@ class ChannelBook {
  public:
   static constexpr size_t kMaxChannels = 4096;  // a process
   static constexpr size_t kMaxClients = 256;    // a process, of its channels
+  // A slot. A context has some thirty.
+  static constexpr size_t kMaxSlotChannels = 1 << 14;
 
   enum class Verdict {
     kNoted,
-    kForeign,  // the client is another tenant's: nothing was noted
-    kTooMany,  // the process is to be sent away
+    kForeign,   // the client is another tenant's: nothing was noted
+    kTooMany,   // the process is to be sent away
+    kSlotFull,  // noted as far as the slot may have channels
   };
 
   // started: in the kernel's clock ticks. pid or started 0: not known, so not
@@ -51,14 +54,17 @@ class ChannelBook {
     std::string slot;
     int32_t pid = 0;
     uint64_t started = 0;
+    size_t channels = 0;
     std::set<uint32_t> clients;  // where users_ names it
   };
 
   static bool Same(const Reporter& a, const Reporter& b);
   bool MayUse(const Reporter& reporter, uint32_t client) const;
+  void Count(Reporter& reporter, size_t channels);
   void Forget(ProcessId process, uint32_t client);
 
   std::map<ProcessId, Reporter> reporters_;
+  std::map<std::string, size_t> slot_channels_;    // none that has 0
   std::map<uint32_t, std::set<ProcessId>> users_;  // by client; never empty
 };
 

@@ -2,11 +2,14 @@
 #include "share/channel_book.h"
 
 #include <gtest/gtest.h>
+#include <malloc.h>
 
 #include <initializer_list>
 #include <map>
 #include <vector>
 
+#include "share/ledger.h"
+#include "share/slot_server.h"
 #include "wire/codec.h"
 
 namespace rondo::share {
@@ -94,6 +97,59 @@ TEST_F(ChannelBookTest, AClientIsNobodysOnceAllWhoNamedItAreGone) {
   book_.Remove(2);
   EXPECT_EQ(Come(3, 0xc1, {5}), Verdict::kNoted);
   EXPECT_EQ(Come(1, 0xc1, {5}), Verdict::kForeign);
+}
+
+TEST_F(ChannelBookTest, TheProcessesOfASlotHaveSoManyTogether) {
+  constexpr size_t kEach = ChannelBook::kMaxChannels;
+  ProcessId last = 0;
+  for (size_t all = 0; all < ChannelBook::kMaxSlotChannels; ++all) {
+    if (all % kEach == 0) book_.Add(++last, "G::0", 7, 100);
+    ASSERT_EQ(Come(last, 0xc1, {static_cast<uint32_t>(all)}), Verdict::kNoted);
+  }
+  book_.Add(last + 1, "G::0", 8, 100);
+  book_.Add(last + 2, "G::1", 9, 100);
+  EXPECT_EQ(Come(last + 1, 0xc2, {1}), Verdict::kSlotFull);
+  EXPECT_TRUE(channels_[last + 1].empty());
+  EXPECT_EQ(Come(last + 2, 0xc2, {1}), Verdict::kNoted) << "not that client's";
+  EXPECT_EQ(Go(last, 0xc1, {ChannelBook::kMaxSlotChannels - 1}),
+            Verdict::kNoted);
+  EXPECT_EQ(Come(last + 1, 0xc3, {1, 2}), Verdict::kSlotFull);
+  EXPECT_EQ(channels_[last + 1].size(), 1u) << "as far as there is room";
+  book_.Remove(1);
+  EXPECT_EQ(Come(last + 1, 0xc3, {2, 3}), Verdict::kNoted);
+}
+
+// All that the processes of a slot can say, in what is dearest to keep. (The
+// sanitizers' allocators do not count.)
+TEST(SlotBounds, ASlotTakesNoMoreThan64MB) {
+  const size_t before = mallinfo2().uordblks;
+  SharedBlocks shared;
+  Ledger ledger({}, &shared);
+  ChannelBook book;
+  std::map<ProcessId, std::vector<rm::Channel>> channels;
+  for (ProcessId id = 0; id < SlotServer::kMaxConnections; ++id) {
+    book.Add(id, "G::0", 7, 100);
+    Verdict verdict = Verdict::kNoted;
+    for (uint32_t i = 0; verdict == Verdict::kNoted; ++i) {
+      const auto client = static_cast<uint32_t>(id << 8 | i);
+      auto message = Message(client, {});
+      message.count = 16;
+      for (uint32_t h = 0; h < 16; ++h) message.handles[h] = h;
+      if (i + 1 == ChannelBook::kMaxClients) break;
+      verdict = book.Note(id, message, &channels[id]);
+    }
+  }
+  // Each of a size and a tag of its own.
+  uint64_t size = 0;
+  while (ledger.Borrow(size % 1024, size, size + 1,
+                       static_cast<uint32_t>(size + 1)))
+    ++size;
+  EXPECT_GE(size, uint64_t{1} << 16);
+  while (ledger.Reserve(size % 1024, MemoryKind::kDevice, size, size + 1))
+    ++size;
+  EXPECT_EQ(size, Ledger::kMaxReservations) << "real programs hold that many";
+  const size_t taken = mallinfo2().uordblks - before;
+  EXPECT_LT(taken, size_t{64'000'000});
 }
 
 TEST_F(ChannelBookTest, ThereIsAnEndToIt) {

@@ -94,7 +94,9 @@ bool Ledger::Share(ProcessId process, uint64_t handle, uint32_t tag) {
   if (tag == 0 || reservation.kind != MemoryKind::kDevice || reservation.loan)
     return false;
   if (reservation.tag != 0) return reservation.tag == tag;
+  if (shared_count_ >= kMaxShared) return false;
   reservation.tag = tag;
+  ++shared_count_;
   shared_->AddOwner(tag, reservation.bytes);
   return true;
 }
@@ -103,7 +105,8 @@ bool Ledger::Borrow(ProcessId process, uint64_t handle, uint64_t bytes,
                     uint32_t tag) {
   if (bytes == 0 && tag != 0) bytes = shared_->bytes(tag);
   if (bytes == 0 || Absurd(bytes)) return false;
-  if (usage_.reservations >= kMaxReservations) return false;
+  if (usage_.reservations >= kMaxReservations || shared_count_ >= kMaxShared)
+    return false;
   Account& account = accounts_[process];
   const auto [entry, added] = account.held.try_emplace(handle);
   if (!added) return false;
@@ -113,6 +116,7 @@ bool Ledger::Borrow(ProcessId process, uint64_t handle, uint64_t bytes,
   loan.loan = true;
   loan.charged = false;
   ++usage_.reservations;
+  ++shared_count_;
   lent_bytes_ += bytes;
   if (tag != 0) {
     loan.number = shared_->AddLoan(tag, bytes, {this, process, handle});
@@ -120,10 +124,13 @@ bool Ledger::Borrow(ProcessId process, uint64_t handle, uint64_t bytes,
   }
   loan.number = ++last_number_;
   const auto size = sizes_.find(bytes);
-  if (size == sizes_.end())
+  if (size == sizes_.end()) {
     Charge(process, handle, true);
-  else
-    size->second.waiting[loan.number] = {process, handle};
+    return true;
+  }
+  auto& waiting = size->second.waiting;
+  if (waiting == nullptr) waiting = std::make_unique<Waiting>();
+  (*waiting)[loan.number] = {process, handle};
   return true;
 }
 
@@ -158,10 +165,11 @@ void Ledger::UncountSize(uint64_t bytes, bool passed_on) {
   Size& size = at->second;
   --size.charged;
   // Without a charge of its size left, no loan may wait for the end of one.
-  if (!size.waiting.empty() && (!passed_on || size.charged == 0)) {
-    const auto newest = std::prev(size.waiting.end());
+  if (size.waiting != nullptr && (!passed_on || size.charged == 0)) {
+    const auto newest = std::prev(size.waiting->end());
     const auto [process, handle] = newest->second;
-    size.waiting.erase(newest);
+    size.waiting->erase(newest);
+    if (size.waiting->empty()) size.waiting.reset();
     Charge(process, handle, true);
   }
   if (size.charged == 0) sizes_.erase(at);
@@ -170,6 +178,7 @@ void Ledger::UncountSize(uint64_t bytes, bool passed_on) {
 // What was already taken out of its account.
 void Ledger::Drop(const Reservation& gone) {
   --usage_.reservations;
+  if (gone.loan || gone.tag != 0) --shared_count_;
   if (gone.kind == MemoryKind::kManaged) {
     usage_.managed_bytes -= gone.bytes;
     return;
@@ -181,7 +190,10 @@ void Ledger::Drop(const Reservation& gone) {
                           : shared_->DropOwner(gone.tag);
   } else if (!gone.charged) {
     const auto size = sizes_.find(gone.bytes);
-    if (size != sizes_.end()) size->second.waiting.erase(gone.number);
+    if (size != sizes_.end() && size->second.waiting != nullptr) {
+      size->second.waiting->erase(gone.number);
+      if (size->second.waiting->empty()) size->second.waiting.reset();
+    }
   }
   if (gone.charged) UncountSize(gone.bytes, passed_on);
 }
@@ -204,15 +216,16 @@ bool Ledger::Release(ProcessId process, uint64_t handle) {
   return false;
 }
 
-void Ledger::Close(ProcessId process) {
+size_t Ledger::Close(ProcessId process) {
   const auto account = accounts_.find(process);
-  if (account == accounts_.end()) return;
+  if (account == accounts_.end()) return 0;
   const auto held = std::move(account->second.held);
   accounts_.erase(account);
   // What waits goes first: nothing is to be passed on to it.
   for (const bool charged : {false, true})
     for (const auto& [handle, reservation] : held)
       if (reservation.charged == charged) Drop(reservation);
+  return held.size();
 }
 
 }  // namespace rondo::share

@@ -25,6 +25,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <optional>
 #include <utility>
 
@@ -58,6 +59,11 @@ class Ledger {
   // thousands; all of a big GPU in pieces of 2 MiB is 150 000).
   static constexpr size_t kMaxReservations = 1 << 18;
 
+  // More loans and blocks under a tag than this, together, are refused: they
+  // take more to keep, and real programs lend some thousands. What is refused
+  // is not accounted as lent; whoever made the block stays charged with it.
+  static constexpr size_t kMaxShared = 1 << 16;
+
   // shared: for all ledgers whose slots may lend each other memory; outlives
   // them. Null: this slot lends and borrows within itself.
   explicit Ledger(MemoryPolicy policy, SharedBlocks* shared = nullptr)
@@ -80,12 +86,12 @@ class Ledger {
               uint64_t bytes);
 
   // The block, made by the process, may be held by others under this tag from
-  // now on. False: no such block, or one that has another tag.
+  // now on. False: no such block, one that has another tag, or too many.
   bool Share(ProcessId process, uint64_t handle, uint32_t tag);
 
   // The process holds a block of another one: a fact, whatever the limit says.
   // tag 0: not known; bytes 0: those of the tag's block. False: the handle is
-  // in use, or what Replay refuses.
+  // in use, too many, or what Replay refuses.
   bool Borrow(ProcessId process, uint64_t handle, uint64_t bytes, uint32_t tag);
 
   // A loan is charged or not any more. For SharedBlocks.
@@ -94,8 +100,8 @@ class Ledger {
   // False where the handle is not held: of no effect then.
   bool Release(ProcessId process, uint64_t handle);
 
-  // Gives back all that the process held.
-  void Close(ProcessId process);
+  // Gives back all that the process held: so many reservations.
+  size_t Close(ProcessId process);
 
   const MemoryUsage& usage() const { return usage_; }
   // What counts against the limit.
@@ -112,10 +118,12 @@ class Ledger {
     bool loan = false, charged = true;
     uint64_t number = 0;  // of a loan, in shared_ or in its Size
   };
-  // The charges of one size, and the untagged loans that wait for their end.
+  // The charges of one size, and the untagged loans that wait for their end:
+  // few sizes have any (null).
+  using Waiting = std::map<uint64_t, std::pair<ProcessId, uint64_t>>;
   struct Size {
     uint64_t charged = 0;
-    std::map<uint64_t, std::pair<ProcessId, uint64_t>> waiting;
+    std::unique_ptr<Waiting> waiting;
   };
   struct Account {
     uint64_t device_bytes = 0;
@@ -133,6 +141,7 @@ class Ledger {
   SharedBlocks own_shared_;
   SharedBlocks* const shared_;
   MemoryUsage usage_;
+  size_t shared_count_ = 0;  // loans and tagged blocks
   uint64_t lent_bytes_ = 0;  // of loans that are not charged
   std::map<uint64_t, Size> sizes_;
   uint64_t last_number_ = 0;

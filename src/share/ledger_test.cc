@@ -121,6 +121,31 @@ TEST(Ledger, ItsProcessesTogetherCannotHoldEndlessHandles) {
   EXPECT_FALSE(ledger.Reserve(1, kDevice, Ledger::kMaxReservations, 0));
 }
 
+TEST(Ledger, ItsProcessesTogetherCannotLendEndlessly) {
+  SharedBlocks shared;
+  Ledger ledger({}, &shared), other({}, &shared);
+  for (uint64_t i = 0; i < Ledger::kMaxShared / 2; ++i) {
+    const auto tag = static_cast<uint32_t>(i + 1);
+    ASSERT_TRUE(ledger.Reserve(1, kDevice, i, 1));
+    ASSERT_TRUE(ledger.Share(1, i, tag));
+    ASSERT_TRUE(ledger.Borrow(2, i, 1, 1'000'000 + tag));
+  }
+  EXPECT_FALSE(ledger.Borrow(2, 1 << 20, 1, 77));
+  EXPECT_FALSE(ledger.Borrow(2, 1 << 20, 1, 0)) << "without a tag neither";
+  EXPECT_TRUE(ledger.Reserve(1, kDevice, 1 << 20, 1));
+  EXPECT_FALSE(ledger.Share(1, 1 << 20, 2'000'000));
+  EXPECT_TRUE(ledger.Share(1, 0, 1)) << "said again";
+  EXPECT_TRUE(other.Borrow(1, 0, 1, 5'000'000)) << "another slot's business";
+  EXPECT_EQ(shared.size(), Ledger::kMaxShared + 1);
+  EXPECT_TRUE(ledger.Release(2, 0));
+  EXPECT_TRUE(ledger.Borrow(2, 1 << 20, 1, 0));
+  EXPECT_FALSE(ledger.Share(1, 1 << 20, 2'000'000));
+  EXPECT_TRUE(ledger.Release(1, 0));
+  EXPECT_TRUE(ledger.Share(1, 1 << 20, 2'000'000));
+  EXPECT_EQ(ledger.Close(2), Ledger::kMaxShared / 2);
+  EXPECT_TRUE(ledger.Borrow(2, 0, 1, 77));
+}
+
 // The naive model: a flat list of what is held, sums taken anew each time.
 class Model {
  public:

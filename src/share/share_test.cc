@@ -12,6 +12,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "rm/test_driver.h"
+#include "share/channel_book.h"
 #include "share/test_shim.h"
 
 namespace rondo::share {
@@ -305,6 +306,36 @@ TEST_F(ShareTest, HandlesOfAnotherTenantMakeASlotUngoverned) {
             "it reported driver handles that another tenant has");
   EXPECT_FALSE(Slot(1).governed);
   EXPECT_TRUE(Slot(0).governed);
+}
+
+TEST_F(ShareTest, ChannelsBeyondTheSlotsBoundMakeItUngoverned) {
+  AddSlot({});
+  AddSlot({});
+  Start();
+  constexpr size_t kEach = ChannelBook::kMaxChannels;
+  std::vector<std::unique_ptr<TestShim>> shims;
+  auto message = wire::Make<wire::Channels>(0);
+  for (size_t all = 0; all < ChannelBook::kMaxSlotChannels;
+       all += message.count) {
+    if (all % kEach == 0) {
+      shims.push_back(std::make_unique<TestShim>(&loop_));
+      ASSERT_TRUE(shims.back()->Connect(Path(0)) && shims.back()->Hello());
+      message.client = static_cast<uint32_t>(0xc000 + all);
+    }
+    message.count = wire::kMaxHandles;
+    for (uint16_t i = 0; i < message.count; ++i)
+      message.handles[i] = static_cast<uint32_t>(all + i);
+    ASSERT_TRUE(shims.back()->Send(message));
+  }
+  ASSERT_TRUE(shims.back()->View());
+  EXPECT_EQ(Slot(0).reason, "");
+  TestShim last(&loop_);
+  ASSERT_TRUE(last.Connect(Path(0)) && last.Hello());
+  ASSERT_TRUE(last.Channels(0xbeef, {1}) && last.View()) << "it is kept on";
+  EXPECT_EQ(Slot(0).reason, "its slot has more channels than are kept");
+  EXPECT_FALSE(Slot(0).governed);
+  EXPECT_EQ(Slot(0).refused_messages, 1u);
+  EXPECT_TRUE(Slot(1).governed);
 }
 
 TEST_F(ShareTest, RefusedSlicesMakeASlotUngoverned) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "share/slot_server.h"
 
+#include <malloc.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -10,13 +11,12 @@
 #include <deque>
 #include <utility>
 
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_split.h"
 #include "base/file.h"
 #include "base/log.h"
 #include "base/log_limit.h"
 #include "base/status.h"
+#include "share/process_start.h"
 #include "wire/codec.h"
 
 namespace rondo::share {
@@ -24,6 +24,9 @@ namespace {
 
 constexpr MonotonicTime kAcceptPause = std::chrono::milliseconds(100);
 constexpr int kAcceptsATurn = 16;
+// Some MB of reservations and channels: too much to keep for nobody.
+constexpr size_t kMuchFreed = 1 << 14;
+constexpr MonotonicTime kTrimPause = std::chrono::seconds(1);
 
 constexpr const char* kCounterNames[] = {
 #define RONDO_X(name, text) text,
@@ -34,22 +37,6 @@ constexpr const char* kCounterNames[] = {
 MemoryKind KindOf(wire::Kind kind) {
   return kind == wire::Kind::kManaged ? MemoryKind::kManaged
                                       : MemoryKind::kDevice;
-}
-
-// proc(5): the 22nd word of stat. The second is a name that the process
-// chooses, blanks and brackets included. 0 where it cannot be read.
-uint64_t StartOf(int32_t pid) {
-  if (pid <= 0) return 0;
-  const auto stat = ReadFile(absl::StrCat("/proc/", pid, "/stat"));
-  if (!stat.ok()) return 0;
-  const size_t name_end = stat->rfind(')');
-  if (name_end == std::string::npos) return 0;
-  // From ")" on, which is here the second word's end.
-  const std::vector<absl::string_view> words =
-      absl::StrSplit(absl::string_view(*stat).substr(name_end), ' ');
-  uint64_t ticks = 0;
-  if (words.size() <= 20 || !absl::SimpleAtoi(words[20], &ticks)) return 0;
-  return ticks;
 }
 
 }  // namespace
@@ -96,6 +83,7 @@ SlotServer::SlotServer(EventLoop& loop, std::string run_dir, Observer* observer,
 
 SlotServer::~SlotServer() {
   if (replay_timer_ != 0) loop_.CancelTimer(replay_timer_);
+  if (trim_timer_ != 0) loop_.CancelTimer(trim_timer_);
   peers_.clear();
   while (!slots_.empty()) RemoveSlot(slots_.begin()->first);
 }
@@ -186,7 +174,7 @@ void SlotServer::Accept(const std::string& name) {
     peer->id = id;
     peer->info.slot = name;
     peer->info.pid = peer_cred.pid;
-    peer->info.started = StartOf(peer_cred.pid);
+    peer->info.started = ProcessStart(peer_cred.pid);
     ++slot.connections;
     peer->connection = std::make_unique<Connection>(
         loop_, std::move(fd),
@@ -207,13 +195,25 @@ void SlotServer::Drop(ProcessId id) {
   Peer& peer = *found->second;
   if (peer.welcomed) observer_->OnDetached(id);
   Slot& slot = *slots_.at(peer.info.slot);
-  slot.ledger.Close(id);
+  const size_t held = slot.ledger.Close(id);
   --slot.connections;
   for (size_t i = 0; i < wire::kMaxCounters; ++i)
     slot.gone_counters[i] += peer.info.counters[i];
   std::erase_if(slot.deferred, [&](const auto& d) { return d.first == id; });
   book_.Remove(id);
+  NoteFreed(held + peer.info.channels.size());
   peers_.erase(found);
+}
+
+// The allocator keeps what is freed between things that stay.
+void SlotServer::NoteFreed(size_t things) {
+  freed_ += things;
+  if (freed_ < kMuchFreed || trim_timer_ != 0) return;
+  trim_timer_ = loop_.RunAfter(kTrimPause, [this] {
+    trim_timer_ = 0;
+    freed_ = 0;
+    malloc_trim(0);
+  });
 }
 
 void SlotServer::OnMessage(Peer& peer, const void* data, size_t size) {
@@ -330,6 +330,10 @@ void SlotServer::OnChannels(Peer& peer, const wire::Channels& message) {
                    " reports a driver client that another tenant has: refused",
                    *tail);
       return;
+    case ChannelBook::Verdict::kSlotFull:
+      ++slot.refused_messages;
+      peer.info.slot_full = true;
+      return observer_->OnChannels(peer.id);
     case ChannelBook::Verdict::kTooMany:
       ++slot.refused_messages;
       return peer.connection->Close();

@@ -46,6 +46,7 @@ struct SlotProcess {
   uint64_t reasons = 0;  // why it is not governed, wire::Reason bits
   std::array<uint32_t, wire::kMaxCounters> counters{};
   bool foreign_client = false;  // it reported a client of another tenant
+  bool slot_full = false;       // channels of it are not known: too many
 };
 
 struct SlotPolicy {
@@ -61,8 +62,9 @@ struct SlotPolicy {
 
 class SlotServer {
  public:
-  // A bound on what one tenant can make the agent hold. More of them:
-  // ChannelBook, Ledger.
+  // A bound on what one tenant can make the agent hold. With those of
+  // ChannelBook and Ledger a slot takes 64 MB of memory at most, and that goes
+  // back to the system soon after its processes went.
   static constexpr size_t kMaxConnections = 1024;  // a slot
 
   class Observer {
@@ -108,6 +110,7 @@ class SlotServer {
   void OnChannels(Peer& peer, const wire::Channels& channels);
   void Answer(Peer& peer, uint32_t seq, bool granted);
   void Drop(ProcessId id);
+  void NoteFreed(size_t things);
   void EndReplay();
   wire::Policy WirePolicy(const Slot& slot) const;
 
@@ -115,7 +118,8 @@ class SlotServer {
   const std::string run_dir_;
   Observer* const observer_;
   bool replaying_ = true;
-  EventLoop::TimerId replay_timer_ = 0;
+  EventLoop::TimerId replay_timer_ = 0, trim_timer_ = 0;
+  size_t freed_ = 0;     // since the memory was last given back
   SharedBlocks shared_;  // of all slots: they may lend each other memory
   std::map<std::string, std::unique_ptr<Slot>> slots_;
   std::map<ProcessId, std::unique_ptr<Peer>> peers_;

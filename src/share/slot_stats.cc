@@ -22,6 +22,7 @@ std::string ReasonOf(const SlotProcess& process) {
   if (process.reasons != 0) return "a reason that this agent does not know";
   if (process.foreign_client)
     return "it reported driver handles that another tenant has";
+  if (process.slot_full) return "its slot has more channels than are kept";
   return "";
 }
 
