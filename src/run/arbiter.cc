@@ -8,7 +8,9 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <filesystem>
 #include <set>
+#include <system_error>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -23,6 +25,8 @@
 namespace rondo::run {
 namespace {
 
+namespace fs = std::filesystem;
+
 constexpr MonotonicTime kAcceptPause = std::chrono::milliseconds(100);
 
 absl::StatusOr<UniqueFd> Lock(const Arbiter::Options& options) {
@@ -33,6 +37,16 @@ absl::StatusOr<UniqueFd> Lock(const Arbiter::Options& options) {
     return absl::AlreadyExistsError(
         absl::StrCat("another arbiter serves ", options.run_dir));
   return fd;
+}
+
+share::SlotSpec SpecOf(const Request& request, const std::string& uuid,
+                       int replica) {
+  return {.gpu_uuid = uuid,
+          .replica = replica,
+          .limit_bytes = request.memory_bytes,
+          .memory = request.memory_bytes ? config::MemoryMode::kEnforce
+                                         : config::MemoryMode::kObserve,
+          .tenant = request.tenant};
 }
 
 }  // namespace
@@ -55,8 +69,7 @@ absl::StatusOr<std::unique_ptr<Arbiter>> Arbiter::Create(EventLoop& loop,
   std::unique_ptr<Arbiter> arbiter(
       new Arbiter(loop, std::move(options), std::move(lock),
                   std::move(listener), std::move(share)));
-  if (heir)
-    arbiter->old_slots_ = InheritedSlots(arbiter->options_.run_dir).slots;
+  if (heir) arbiter->TakeOver();
   arbiter->feed_ = std::make_unique<agent::ActivityFeed>(
       loop, system, *arbiter->share_,
       [calls = arbiter->options_.calls]()
@@ -140,7 +153,11 @@ void Arbiter::Drop(int fd) {
   const Client client = std::move(clients_[fd]);
   clients_.erase(fd);
   if (client.slot.empty()) return StopWhenUnused();
-  left_.push_back({client.spec, RealClock().Now()});
+  Leave(client.spec);
+}
+
+void Arbiter::Leave(const share::SlotSpec& spec) {
+  left_.push_back({spec, RealClock().Now()});
   // This thread must not wait for a look at thousands of processes.
   if (looks_ != nullptr) return looks_->Soon();
   looks_ = std::make_unique<Ticker>(options_.look, [this] {
@@ -150,6 +167,38 @@ void Arbiter::Drop(int fd) {
       if (*alive) OnLooked(began, inherited);
     });
   });
+}
+
+// Runs come back for their slots. For those whose run has ended nobody does,
+// while processes that it started keep them.
+void Arbiter::TakeOver() {
+  const Inherited inherited = InheritedSlots(options_.run_dir);
+  old_slots_ = inherited.slots;
+  std::error_code error;
+  for (fs::directory_iterator at(options_.home, error), end;
+       !error && at != end; at.increment(error)) {
+    const std::string path = at->path() / kSlotRequest;
+    const auto text = ReadFile(path, kMaxMessage);
+    if (!text.ok()) continue;
+    const auto request = DecodeRequest(*text);
+    if (request.ok() && NumberOfSlot(request->slot) >= 0 &&
+        FolderOfSlot(request->slot) == at->path().filename() &&
+        (inherited.uncertain || inherited.slots.count(request->slot) > 0)) {
+      LogInfo("slot ", request->slot, ": taken over");
+      Leave(SpecOf(*request, GpuOfSlot(request->slot),
+                   NumberOfSlot(request->slot)));
+    } else {
+      unlink(path.c_str());
+    }
+  }
+  if (left_.empty()) return;
+  if (absl::Status status = Configure(); !status.ok())
+    LogError("arbiter: ", status.message());
+}
+
+std::string Arbiter::RequestFile(const std::string& slot) const {
+  return absl::StrCat(options_.home, "/", FolderOfSlot(slot), "/",
+                      kSlotRequest);
 }
 
 bool Arbiter::InUse(const std::string& slot) {
@@ -182,7 +231,11 @@ void Arbiter::OnLooked(MonotonicTime began, const Inherited& inherited) {
     const MonotonicTime from =
         left.since +
         (inherited.uncertain ? options_.look / 2 : MonotonicTime());
-    return began >= from && inherited.slots.count(slot) == 0 && !InUse(slot);
+    if (began < from || inherited.slots.count(slot) > 0 || InUse(slot))
+      return false;
+    unlink(RequestFile(slot).c_str());
+    old_slots_.erase(slot);
+    return true;
   });
   if (gone > 0)
     if (absl::Status status = Configure(); !status.ok())
@@ -218,12 +271,7 @@ absl::StatusOr<std::string> Arbiter::Grant(Client& client,
   for (const auto& [fd, other] : clients_) taken.insert(other.slot);
   for (const Left& left : left_) taken.insert(left.spec.id());
   if (request.slot.empty()) taken.insert(old_slots_.begin(), old_slots_.end());
-  share::SlotSpec spec{.gpu_uuid = uuid,
-                       .limit_bytes = request.memory_bytes,
-                       .memory = request.memory_bytes
-                                     ? config::MemoryMode::kEnforce
-                                     : config::MemoryMode::kObserve,
-                       .tenant = request.tenant};
+  share::SlotSpec spec = SpecOf(request, uuid, 0);
   while (taken.count(spec.id()) > 0 ||
          (!request.slot.empty() && spec.id() != request.slot)) {
     if (++spec.replica > 4096)
@@ -233,6 +281,14 @@ absl::StatusOr<std::string> Arbiter::Grant(Client& client,
   client.spec = spec;
   served_ = true;
   RONDO_RETURN_IF_ERROR(Configure());
+  // For the arbiter after this one. Only now: whose folder was there before is
+  // taken for a slot of the arbiter before.
+  Request granted = request;
+  granted.slot = client.slot;
+  if (absl::Status status = WriteFileAtomically(RequestFile(client.slot),
+                                                EncodeRequest(granted), 0600);
+      !status.ok())
+    LogWarning("arbiter: ", status.message());
   LogInfo("slot ", client.slot, ": class ",
           share::ClassName(request.tenant.cls), ", weight ",
           request.tenant.weight);

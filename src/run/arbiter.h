@@ -69,6 +69,11 @@ class Arbiter {
   void OnConnection();
   void OnPacket(int fd);
   void Drop(int fd);
+  // A slot that nobody holds, but somebody may still come to.
+  void Leave(const share::SlotSpec& spec);
+  void TakeOver();
+  // Where what a slot was granted for is written down.
+  std::string RequestFile(const std::string& slot) const;
   bool InUse(const std::string& slot);
   void TellUngoverned();
   // inherited: what was found by a look that began then.
@@ -93,7 +98,8 @@ class Arbiter {
   std::vector<Left> left_;
   std::unique_ptr<Ticker>
       looks_;  // while there are some; off the loop's thread
-  // Of the arbiter that died here: for the runs that come back for them.
+  // Of the arbiter that died here: for the runs that come back for them, also
+  // where it could not write down what they asked for.
   std::set<std::string> old_slots_;
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
   Gpus gpus_;

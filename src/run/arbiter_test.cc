@@ -88,6 +88,38 @@ TEST_F(RunTest, TriesOnForAnArbiterAndPutsTheLibraryBack) {
   EXPECT_THAT(outcome.text, HasSubstr("\"total_bytes\": 1073741824"));
 }
 
+TEST_F(RunTest, TheNextArbiterKeepsADaemonToItsLimit) {
+  ASSERT_TRUE(
+      WriteFileAtomically(
+          dir_.path() + "/daemon",
+          absl::StrCat("exec <>go >out 2>&1; read x; exec ", TENANT,
+                       " --memory 4096 --seconds 0.1 ", "--turns 1000\n"))
+          .ok());
+  ASSERT_TRUE(
+      WriteFileAtomically(
+          dir_.path() + "/script",
+          absl::StrCat(
+              "cd ", dir_.path(), "; mkfifo go; exec 7<>go\n", run_,
+              "--memory 2Gi --weight 3 --limit 0.5 --class batch -- "
+              "sh -c 'setsid sh daemon 7<&- & echo started'\n"
+              "kill -9 $(",
+              run_, "--status | grep -o 'arbiterPid.:[0-9]*' | cut -d: -f2)\n",
+              run_, "-- ", run_, "--status; echo >&7\n",
+              "for i in $(seq 1000); do slot=$(", run_,
+              "-- printenv RONDO_SLOTS); case $slot in *::0) break;; esac; "
+              "done\n"
+              "cat out; echo then $slot; ls run/*-1\n"))
+          .ok());
+  const Outcome outcome = Shell(absl::StrCat(
+      RONDO, " sim --profile H200 -- bash ", dir_.path(), "/script"));
+  EXPECT_THAT(outcome.text, HasSubstr("\"memoryLimitBytes\":2147483648"));
+  EXPECT_THAT(outcome.text, HasSubstr("\"weight\":3.0"));
+  EXPECT_THAT(outcome.text, HasSubstr("\"class\":\"batch\""));
+  EXPECT_THAT(outcome.text, HasSubstr("\"total_bytes\": 2147483648"));
+  EXPECT_THAT(outcome.text, HasSubstr("::0\nlibrondo.so\n"))
+      << "what slot 1 was granted for is gone with it";
+}
+
 TEST_F(RunTest, TheArbiterCanBeEndedBySignals) {
   const Outcome outcome = Run(absl::StrCat(
       "-- sh -c 'pid=$(", RONDO, " run --run-dir ", dir_.path(),

@@ -25,6 +25,8 @@ namespace rondo::run {
 inline constexpr size_t kMaxMessage = 4096;
 // In the run folder: what the arbiter has to say.
 inline constexpr char kArbiterLog[] = "arbiter.log";
+// In a slot's folder: the request that it was granted for, as sent.
+inline constexpr char kSlotRequest[] = "request.json";
 
 struct Request {
   // Which GPU; of no meaning with a slot.

@@ -82,6 +82,15 @@ std::string GpuOfSlot(absl::string_view slot) {
   return std::string(slot.substr(0, slot.find("::")));
 }
 
+int NumberOfSlot(absl::string_view slot) {
+  const size_t at = slot.find("::");
+  int number = 0;
+  return at != slot.npos && absl::SimpleAtoi(slot.substr(at + 2), &number) &&
+                 number >= 0
+             ? number
+             : -1;
+}
+
 std::string FolderOfSlot(absl::string_view slot) {
   return absl::StrReplaceAll(slot, {{"::", "-"}});
 }

@@ -55,6 +55,8 @@ class Gpus {
 
 // The UUID in a slot's id, "<uuid>::<n>".
 std::string GpuOfSlot(absl::string_view slot);
+// The <n> in it; -1 where there is none.
+int NumberOfSlot(absl::string_view slot);
 // The name of the slot's folder, "<uuid>-<n>".
 std::string FolderOfSlot(absl::string_view slot);
 
