@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "run/program.h"
 
+#include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
 #include <spawn.h>
@@ -92,6 +93,17 @@ bool ChildHasIt(const signalfd_siginfo& info) {
   }
 }
 
+// Whether a shell waits for us at a terminal. The child may have it by a group
+// of its own, as a shell does.
+bool IsForegroundJob(pid_t child) {
+  const pid_t session = getsid(0), group = getpgrp();
+  if (group == session) return false;
+  const UniqueFd terminal(open("/dev/tty", O_RDONLY | O_NOCTTY | O_CLOEXEC));
+  if (!terminal.ok()) return false;
+  const pid_t front = tcgetpgrp(terminal.get());
+  return front == group || front == getpgid(child);
+}
+
 // True when the child has ended; status is its wait status then.
 bool HandleSignals(int signals, pid_t child, int& status) {
   signalfd_siginfo info;
@@ -101,9 +113,10 @@ bool HandleSignals(int signals, pid_t child, int& status) {
   }
   if (waitpid(child, &status, WNOHANG | WUNTRACED) != child) return false;
   if (!WIFSTOPPED(status)) return true;
-  // As a job of a shell does, which waits for us. (SIGSTOP is not for a job:
-  // who sends it to the child will have only the child go on again.)
-  if (WSTOPSIG(status) != SIGSTOP) raise(SIGSTOP);
+  // As a job of a shell does, which waits for us. SIGSTOP is what programs end
+  // their answer to Ctrl-Z with. (Elsewhere whoever sends it to the child will
+  // have only the child go on again.)
+  if (WSTOPSIG(status) != SIGSTOP || IsForegroundJob(child)) raise(SIGSTOP);
   return false;
 }
 

@@ -103,6 +103,22 @@ TEST_F(RunTest, StopsAsAJobDoesWhileItsProgramIsStopped) {
   EXPECT_THAT(outcome.text, HasSubstr("code 9\n"));
 }
 
+// As those do that set the terminal right first when Ctrl-Z is pressed.
+TEST_F(RunTest, StopsWithAProgramThatStopsItselfAtATerminal) {
+  ASSERT_TRUE(
+      WriteFileAtomically(
+          dir_.path() + "/shell",
+          absl::StrCat("set -m\n", run_, "-- sh -c 'kill -STOP $$; exit 9'\n",
+                       "echo then $?\nfg %1 >fg; echo code $?\n",
+                       // The shell inside has the terminal, by its own group.
+                       run_, "-- bash -mc 'kill -STOP $$; exit 8'\n",
+                       "echo then $?\nfg %1 >fg; echo code $?\n"))
+          .ok());
+  const Outcome outcome =
+      Script("timeout -k 1 60 script -qec 'bash shell' /dev/null </dev/null\n");
+  EXPECT_EQ(outcome.text, "then 147\r\ncode 9\r\nthen 147\r\ncode 8\r\n");
+}
+
 TEST_F(RunTest, EndsWithItsTerminal) {
   // The kernel tells the leader of the session alone, which is rondo run here.
   const Outcome outcome = Script(
