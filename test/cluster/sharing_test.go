@@ -57,7 +57,7 @@ func TestOneGPUBecomesFour(t *testing.T) {
 			t.Errorf("%s sees %s, another pod %s: there is one GPU", pod.Name, got, first)
 		}
 		// Character devices that can be opened, so the device cgroup agrees.
-		run(t, pod, "main", "sh", "-ec", "for d in nvidia0 nvidiactl nvidia-uvm; do test -c /dev/$d; : > /dev/$d; done")
+		run(t, pod, "main", "sh", "-ec", "for d in nvidia0 nvidiactl nvidia-uvm; do test -c /dev/$d || { echo no $d: >&2; ls -l /dev >&2; exit 1; }; : > /dev/$d; done")
 	}
 
 	fifth := create(t, gpuPod("fifth", gpu))
