@@ -91,7 +91,11 @@ func label(t *testing.T, value any) {
 
 func TestNodeLabelChoosesTheConfig(t *testing.T) {
 	configure(t, replicas(4), gpu, 4)
-	t.Cleanup(func() { label(t, nil) })
+	t.Cleanup(func() {
+		label(t, nil)
+		// Else the next case may take this config for its own.
+		until(t, soon, "the config without a label", allocatable(gpu, 4))
+	})
 	pods := createAll(t, gpuPods(2, "busy", gpu)...)
 	untilRunning(t, pods...)
 	before := started(t, pods)
