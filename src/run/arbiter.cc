@@ -131,10 +131,11 @@ void Arbiter::OnPacket(int fd) {
   const ssize_t n = recv(fd, buffer, sizeof(buffer), 0);
   if (n < 0 && (errno == EAGAIN || errno == EINTR)) return;
   if (n <= 0) return Drop(fd);
+  clients_[fd].asked = true;
   if (IsStatusRequest({buffer, static_cast<size_t>(n)})) {
     const std::string text = RenderStatus(share_->Snapshot(), getpid());
-    if (send(fd, text.data(), text.size(), MSG_NOSIGNAL) < 0) Drop(fd);
-    return;
+    if (send(fd, text.data(), text.size(), MSG_NOSIGNAL) < 0) return Drop(fd);
+    return StopWhenUnused();
   }
   absl::StatusOr<std::string> slot = absl::InternalError("");
   if (auto request = DecodeRequest({buffer, static_cast<size_t>(n)});
@@ -145,7 +146,8 @@ void Arbiter::OnPacket(int fd) {
   const std::string answer = EncodeAnswer(slot);
   if (!slot.ok() && clients_.size() == 1) served_ = false;
   if (send(fd, answer.data(), answer.size(), MSG_NOSIGNAL) < 0 || !slot.ok())
-    Drop(fd);
+    return Drop(fd);
+  StopWhenUnused();
 }
 
 void Arbiter::Drop(int fd) {
@@ -305,10 +307,23 @@ absl::Status Arbiter::Configure() {
 
 void Arbiter::StopWhenUnused() {
   loop_.CancelTimer(linger_);
+  const auto any = [this](const auto& is) {
+    return std::any_of(clients_.begin(), clients_.end(),
+                       [&](const auto& entry) { return is(entry.second); });
+  };
+  if (!left_.empty() || any([](const Client& c) { return !c.slot.empty(); })) {
+    unused_since_.reset();
+    return;
+  }
+  const MonotonicTime now = RealClock().Now();
+  if (!unused_since_) unused_since_ = now;
+  // Its request is on the way.
+  if (any([](const Client& c) { return !c.asked; })) return;
   // One that could serve nobody stays for nobody: a driver may come.
   const MonotonicTime linger = served_ ? options_.linger : MonotonicTime(0);
-  if (clients_.empty() && left_.empty())
-    linger_ = loop_.RunAfter(linger, [this] { loop_.Stop(); });
+  linger_ =
+      loop_.RunAfter(std::max(*unused_since_ + linger - now, MonotonicTime(0)),
+                     [this] { loop_.Stop(); });
 }
 
 }  // namespace rondo::run

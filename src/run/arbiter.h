@@ -13,6 +13,7 @@
 #include <chrono>
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -60,6 +61,7 @@ class Arbiter {
     UniqueFd fd;
     std::string slot;  // empty until granted
     share::SlotSpec spec;
+    bool asked = false;
     bool told = false;  // that its program is not governed
   };
 
@@ -104,6 +106,8 @@ class Arbiter {
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
   Gpus gpus_;
   EventLoop::TimerId linger_ = 0, accept_timer_ = 0, govern_timer_ = 0;
+  // Who only asks for the status does not count as use.
+  std::optional<MonotonicTime> unused_since_;
   bool served_ = true;  // false: the last to ask was refused
 };
 

@@ -10,9 +10,13 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <atomic>
+#include <thread>
+
 #include "absl/strings/ascii.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
 #include "base/clock.h"
 #include "base/event_loop.h"
 #include "base/unix_socket.h"
@@ -20,6 +24,7 @@
 #include "gtest/gtest.h"
 #include "rm/system.h"
 #include "run/control.h"
+#include "run/status.h"
 #include "run/test_run.h"
 #include "share/test_shim.h"
 
@@ -164,6 +169,25 @@ TEST_F(RunTest, TheArbiterMayHaveMoreDescriptorsThanTheFirstRun) {
   EXPECT_EQ(outcome.text, "64\n0\n");
 }
 
+TEST_F(RunTest, TheArbiterIsNotBoundAsTheFirstRunIs) {
+  if (geteuid() != 0) GTEST_SKIP() << "needs root";
+  // The library of slot 0 is there when no file may be written any more.
+  const std::string pid = absl::StrCat(
+      run_, "--status | grep -o 'arbiterPid.:[0-9]*' | cut -d: -f2");
+  ASSERT_TRUE(
+      WriteFileAtomically(
+          dir_.path() + "/script",
+          absl::StrCat("cd ", dir_.path(), "; ", run_, "-- true\n",
+                       "kill -9 $(", pid, ")\nulimit -f 0\n", "nice -n 5 ",
+                       run_, "-- bash -c \"cut -d' ' -f19 /proc/\\$(",
+                       absl::StrReplaceAll(pid, {{"'", ""}}), ")/stat\"\n"))
+          .ok());
+  EXPECT_EQ(Shell(absl::StrCat(RONDO, " sim --profile H200 -- bash ",
+                               dir_.path(), "/script"))
+                .text,
+            "0\n");
+}
+
 TEST_F(RunTest, TheLogOfTheArbiterIsBegunAnewWhereItIsLong) {
   ASSERT_TRUE(MakeDirectories(dir_.path() + "/run", 0700).ok());
   ASSERT_TRUE(WriteFileAtomically(dir_.path() + "/run/arbiter.log",
@@ -198,6 +222,30 @@ TEST(Arbiter, LooksAwayWhileItHasNoDescriptorsLeft) {
     loop.RunOnce(std::chrono::milliseconds(10));
   EXPECT_EQ(setrlimit(RLIMIT_NOFILE, &before), 0);
   EXPECT_LT(rounds, 200) << "a busy loop makes thousands";
+}
+
+TEST(Arbiter, IsNotKeptByThoseWhoOnlyAskForTheStatus) {
+  const TempDir dir = *TempDir::Create("rondo-run-test");
+  EventLoop loop;
+  auto arbiter = Arbiter::Create(loop, rm::RealSystem(),
+                                 {.run_dir = dir.path(),
+                                  .home = dir.path(),
+                                  .linger = std::chrono::milliseconds(300)});
+  ASSERT_TRUE(arbiter.ok()) << arbiter.status();
+  std::atomic<int> answers = 0;
+  std::thread asks([&] {
+    while (AskStatus(dir.path()).ok()) ++answers;
+  });
+  bool kept = false;
+  loop.RunAfter(std::chrono::seconds(10), [&] {
+    kept = true;
+    loop.Stop();
+  });
+  loop.Run();
+  arbiter->reset();
+  asks.join();
+  EXPECT_FALSE(kept);
+  EXPECT_GT(answers, 1);
 }
 
 // Whoever ran before has left folders of slots, and nobody in them.

@@ -75,7 +75,9 @@ absl::StatusOr<pid_t> Spawn(const Program& program, const sigset_t& mask) {
                    Pointers(words).data(), Pointers(environment).data());
   posix_spawnattr_destroy(&attributes);
   if (error == 0) return pid;
-  return absl::NotFoundError(absl::StrCat(words[0], ": ", strerror(error)));
+  const std::string text = absl::StrCat(words[0], ": ", strerror(error));
+  if (error == ENOENT) return absl::NotFoundError(text);
+  return absl::PermissionDeniedError(text);
 }
 
 // Those that the terminal sends to a whole process group (SI_KERNEL): the child

@@ -42,8 +42,8 @@ sigset_t BlockSignals();
 // to watch from then on (-1: none; it is called again every second). Signals
 // sent to this process go on to the program; those of the terminal reach it by
 // themselves. While the program is a stopped job, this process is one too.
-// NotFound where the program does not exist; else its exit code, or 128 +
-// signal.
+// NotFound where the program does not exist, PermissionDenied where it cannot
+// be executed; else its exit code, or 128 + signal.
 absl::StatusOr<int> RunProgram(const Program& program,
                                const sigset_t& program_mask, int fd,
                                const std::function<int()>& on_fd);

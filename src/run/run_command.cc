@@ -3,6 +3,7 @@
 
 #include <fcntl.h>
 #include <signal.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -42,7 +43,8 @@
 namespace rondo::run {
 namespace {
 
-constexpr int kNoSuchProgram = 127;  // as shells say it
+constexpr int kNoSuchProgram = 127, kNoProgram = 126;  // as shells say it
+constexpr double kLeastLimit = share::kLeastWeight;
 constexpr size_t kDescriptors = 65536;
 constexpr int64_t kMostLogBytes = 4 << 20;
 constexpr MonotonicTime kLogLook = std::chrono::seconds(10);
@@ -109,8 +111,16 @@ absl::StatusOr<Request> MakeRequest(const RunOptions& options) {
       Told("--class", options.cls, agent::ReadClass(options.cls, tenant.cls)));
   RONDO_RETURN_IF_ERROR(Told("--weight", options.weight,
                              agent::ReadWeight(options.weight, tenant.weight)));
-  RONDO_RETURN_IF_ERROR(Told("--limit", options.limit,
-                             agent::ReadLimit(options.limit, tenant.limit)));
+  const config::NumberRange limit{
+      .least = kLeastLimit,
+      .most = 1,
+      .above_least = false,
+      .is_part = true,
+      .accepted = absl::StrCat("write a part of the GPU's time from ",
+                               kLeastLimit, " to 1, such as 0.5")};
+  RONDO_RETURN_IF_ERROR(
+      Told("--limit", options.limit,
+           config::ReadNumber(options.limit, limit, tenant.limit)));
   RONDO_RETURN_IF_ERROR(
       Told("--gpu", options.gpu, ReadGpu(options.gpu, request.gpu)));
   if (const char* visible = getenv("CUDA_VISIBLE_DEVICES");
@@ -178,9 +188,10 @@ absl::StatusOr<int> Run(const RunOptions& options) {
     }
     return -1;
   });
-  if (!absl::IsNotFound(code.status())) return code;
+  const bool no_program = absl::IsPermissionDenied(code.status());
+  if (!no_program && !absl::IsNotFound(code.status())) return code;
   std::cerr << "rondo run: " << code.status().message() << "\n";
-  return kNoSuchProgram;
+  return no_program ? kNoProgram : kNoSuchProgram;
 }
 
 absl::StatusOr<int> PrintStatus(const RunOptions& options) {
@@ -235,10 +246,9 @@ int RunCommand(int argc, char** argv) {
                  "a latency program is there)")
       ->type_name("CLASS")
       ->capture_default_str();
-  app.add_option(
-         "--limit", options.limit,
-         "most of the GPU's time that it may have, even alone: above 0, "
-         "at most 1; 0.5 is half")
+  app.add_option("--limit", options.limit,
+                 "most of the GPU's time that it may have, even alone: 0.001 "
+                 "to 1; 0.5 is half")
       ->type_name("PART")
       ->capture_default_str();
   app.add_option("--gpu", options.gpu,
@@ -255,7 +265,8 @@ int RunCommand(int argc, char** argv) {
       ->type_name("");
   app.footer(
       "Exit status: that of CMD, 128 + n after signal n, 127 where there is no "
-      "such program;\nwhere it could not be started so: 1 a failure that may "
+      "such program, 126 where it cannot be executed;\nwhere it could not be "
+      "started so: 1 a failure that may "
       "pass (no driver, nothing runs), 2 bad usage.");
   app.positionals_at_end();
   const int own = OwnWords(app, argc, argv);
@@ -296,6 +307,10 @@ int RunArbiterCommand(int argc, char** argv) {
   // What the run of another session left open would stay open: whoever reads
   // from a pipe of it would wait for this process.
   syscall(SYS_close_range, STDERR_FILENO + 1, ~0u, 0);
+  // Nor is this process bound as the first run is: it serves all of them in
+  // time, and goes on where its log may not grow.
+  signal(SIGXFSZ, SIG_IGN);
+  if (getpriority(PRIO_PROCESS, 0) > 0) setpriority(PRIO_PROCESS, 0, 0);
   // rondo run, which started this, holds them back for itself.
   sigset_t none;
   sigemptyset(&none);

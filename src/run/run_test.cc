@@ -42,6 +42,9 @@ TEST_F(RunTest, ExitsAsTheProgramDoes) {
   const Outcome missing = Run("-- /nonexistent/program");
   EXPECT_EQ(missing.code, 127);
   EXPECT_THAT(missing.text, HasSubstr("/nonexistent/program"));
+  const Outcome folder = Run("-- /etc");
+  EXPECT_EQ(folder.code, 126);
+  EXPECT_EQ(folder.text, "rondo run: /etc: Permission denied\n");
 }
 
 TEST_F(RunTest, StatusShowsTheLedgerBesideTheDriver) {
@@ -258,11 +261,14 @@ TEST_F(RunTest, SaysWhatIsWrong) {
       {"--limit 50% -- true", "--limit: \"50%\" is a percentage: write 0.5"},
       {"--limit 50 -- true", "--limit: \"50\" is above 1: write 0.5"},
       {"--limit -0.5 -- true",
-       "--limit: \"-0.5\" is not above 0: write a part of the GPU's time above "
-       "0, at most 1, such as 0.5"},
+       "--limit: \"-0.5\" is under 0.001: write a part of the GPU's time from "
+       "0.001 to 1, such as 0.5"},
+      {"--limit 1e-9 -- true",
+       "--limit: \"1e-9\" is under 0.001: write a part of the GPU's time from "
+       "0.001 to 1, such as 0.5"},
       {"--limit= -- true",
-       "--limit: \"\" is empty: write a part of the GPU's time above 0, at "
-       "most 1, such as 0.5"},
+       "--limit: \"\" is empty: write a part of the GPU's time from 0.001 to "
+       "1, such as 0.5"},
       {"--gpu all -- true",
        "--gpu: \"all\" is not the index of a GPU: write one index as "
        "`nvidia-smi` counts, such as 0"},
