@@ -39,6 +39,16 @@ absl::StatusOr<UniqueFd> Lock(const Arbiter::Options& options) {
   return fd;
 }
 
+// The default folder is in /tmp for most, where systemd-tmpfiles removes what
+// nobody has used for days, but for folders that are locked (tmpfiles.d(5)). A
+// librondo.so that is gone leaves programs without their limit.
+UniqueFd Keep(const std::string& folder) {
+  UniqueFd fd(open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (fd.ok() && flock(fd.get(), LOCK_EX | LOCK_NB) != 0)
+    LogWarning(ErrnoStatus("arbiter: lock of its folder").message());
+  return fd;
+}
+
 share::SlotSpec SpecOf(const Request& request, const std::string& uuid,
                        int replica) {
   return {.gpu_uuid = uuid,
@@ -88,6 +98,7 @@ Arbiter::Arbiter(EventLoop& loop, Options options, UniqueFd lock,
     : loop_(loop),
       options_(std::move(options)),
       lock_(std::move(lock)),
+      kept_(Keep(options_.home)),
       listener_(std::move(listener)),
       share_(std::move(share)),
       gpus_(options_.calls) {}

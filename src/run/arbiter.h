@@ -87,6 +87,7 @@ class Arbiter {
   EventLoop& loop_;
   const Options options_;
   const UniqueFd lock_;  // held as long as this arbiter serves the folder
+  const UniqueFd kept_;  // the folder, so that its age does not count
   const UniqueFd listener_;
   std::unique_ptr<share::Share> share_;
   std::unique_ptr<agent::ActivityFeed> feed_;

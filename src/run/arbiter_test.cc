@@ -188,6 +188,10 @@ TEST_F(RunTest, TheArbiterIsNotBoundAsTheFirstRunIs) {
             "0\n");
 }
 
+TEST_F(RunTest, TheFolderIsLockedAgainstThoseWhoTidyUp) {
+  EXPECT_EQ(Script("flock -n run true; echo $?").text, "1\n");
+}
+
 TEST_F(RunTest, TheLogOfTheArbiterIsBegunAnewWhereItIsLong) {
   ASSERT_TRUE(MakeDirectories(dir_.path() + "/run", 0700).ok());
   ASSERT_TRUE(WriteFileAtomically(dir_.path() + "/run/arbiter.log",
