@@ -112,6 +112,7 @@ TEST_F(UsageSamplerTest, AGpuThatDoesNotTellIsAnError) {
 class FakeShare : public share::Share {
  public:
   absl::Status Configure(const share::ShareConfig&) override { return {}; }
+  bool Complete() const override { return true; }
   absl::Status SetTenant(absl::string_view, const share::TenantSpec&,
                          std::optional<uint64_t>) override {
     return {};

@@ -21,6 +21,7 @@ namespace {
 constexpr char kAnnotationReason[] = "RondoAnnotationInvalid";
 constexpr size_t kDescriptors = 65536;
 constexpr std::chrono::milliseconds kListInterval{1000};
+constexpr MonotonicTime kLookInterval = std::chrono::seconds(2);
 
 // How many slots can be kept: each is a descriptor, and so is each process that
 // talks to it; the device plugin must never run out of them.
@@ -49,9 +50,30 @@ Sharing::Sharing(EventLoop& loop, rm::System& system,
       system_(system),
       nvml_(std::move(nvml)),
       options_(std::move(options)),
-      foreign_(static_cast<uint32_t>(getpid()), ProcessName) {}
+      foreign_(static_cast<uint32_t>(getpid()), ProcessName) {
+  Look();
+}
 
-Sharing::~Sharing() = default;
+Sharing::~Sharing() { loop_.CancelTimer(look_timer_); }
+
+void Sharing::Look() {
+  look_timer_ = loop_.RunAfter(kLookInterval, [this] { Look(); });
+  if (options_.folder.empty()) return;
+  bool missing =
+      share_ != nullptr ? !share_->Complete() : wanted_ && !groups_.empty();
+  if (wanted_ && (!installed_.ok() || access(Library().c_str(), F_OK) != 0)) {
+    absl::Status again = Install();
+    // The first problem stays: messages name temporary files.
+    if (again.ok() || installed_.ok()) installed_ = std::move(again);
+    missing = true;
+  }
+  if (missing) Configure();
+}
+
+std::string Sharing::Library() const {
+  return absl::StrCat(options_.folder, "/", deviceplugin::kLibraryFolder, "/",
+                      share::kShimName);
+}
 
 absl::Status Sharing::Install() const {
   const std::string library =
@@ -77,10 +99,7 @@ void Sharing::Prepare(const config::RondoOptions& options) {
           absl::StrCat("nothing is put into pods: ", options_.no_folder));
     return;
   }
-  const std::string library =
-      absl::StrCat(options_.folder, "/", deviceplugin::kLibraryFolder, "/",
-                   share::kShimName);
-  wanted_ = injects || access(library.c_str(), F_OK) == 0;
+  wanted_ = injects || access(Library().c_str(), F_OK) == 0;
   if (wanted_) installed_ = Install();
 }
 

@@ -15,6 +15,8 @@
 //
 // Threads: all on the loop's thread. Failure: never one of the caller's. The
 // device plugin goes on; what is wrong is logged once and shown in the view.
+// What could not be made, or was removed by somebody, is made again every two
+// seconds until it is there.
 
 #ifndef RONDO_AGENT_SHARING_H_
 #define RONDO_AGENT_SHARING_H_
@@ -78,6 +80,7 @@ class Sharing {
   void Describe(metrics::NodeView& view) const;
 
  private:
+  std::string Library() const;
   absl::Status Install() const;
   absl::Status Start();
   void StartPods();
@@ -85,6 +88,8 @@ class Sharing {
   // On the watch's thread.
   void ListProcesses(nvml::Backend& nvml);
   void Configure();
+  // Configures once more while something of it is not there.
+  void Look();
   SlotPlan Plan() const;
   void NoteGpus();
   void OnPods(const PodReport& report);
@@ -97,6 +102,7 @@ class Sharing {
   rm::System& system_;
   const std::function<std::shared_ptr<nvml::Backend>()> nvml_;
   const SharingOptions options_;
+  EventLoop::TimerId look_timer_ = 0;
   bool wanted_ = false;
   absl::Status installed_;
   std::string problem_;

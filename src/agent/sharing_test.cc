@@ -3,10 +3,13 @@
 // A pod's way through the agent: the slots that a config makes; then programs
 // started with what Allocate answered, on the simulated kernel driver.
 
+#include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
+#include <stdio.h>
 #include <unistd.h>
 
+#include <filesystem>
 #include <functional>
 #include <thread>
 
@@ -241,6 +244,47 @@ TEST_F(PodTest, TroubleWithTheFolderIsShownAndStopsNothing) {
   EXPECT_FALSE(Sharing()["problem"].is_null());
   EXPECT_THAT(Get("/metrics"), HasSubstr("\nrondo_sharing_problem 1\n"));
   EXPECT_THAT(Get("/readyz"), HasSubstr("200 OK"));
+}
+
+TEST_F(PodTest, WhatIsRemovedOrCouldNotBeMadeIsMadeAgain) {
+  Config("rondo: {memory: enforce, slotMemory: 2Gi, injection: env}\n");
+  StartAgent();
+  EXPECT_TRUE(Sharing()["problem"].is_null());
+  const demo::Grant grant = Admit("a");
+  const std::string folder = Path("state/" + Folder(grant));
+  // Without a config that changes.
+  const auto mended = [&](const std::string& path) {
+    // At once: a folder that is only gone would be there again.
+    const std::string file = Path("in-its-place");
+    Write("in-its-place", "");
+    ASSERT_EQ(renameat2(AT_FDCWD, file.c_str(), AT_FDCWD, path.c_str(),
+                        RENAME_EXCHANGE),
+              0);
+    std::filesystem::remove_all(file);
+    ASSERT_TRUE(agent_->NextLineWith("sharing: ").ok());
+    EXPECT_THAT(Sharing()["problem"].dump(), HasSubstr(path));
+    std::filesystem::remove(path);
+    const auto told = agent_->NextLineWith("sharing: well again");
+    ASSERT_TRUE(told.ok()) << told.status();
+    EXPECT_TRUE(Sharing()["problem"].is_null());
+  };
+  mended(folder);
+  mended(Path("state/lib"));
+  // One that was not there from the start.
+  agent_->Signal(SIGKILL);
+  agent_->Wait();
+  std::filesystem::remove_all(folder);
+  Write("state/" + Folder(grant), "");
+  StartAgent();
+  Sharing();  // its address is the log's first line
+  ASSERT_TRUE(agent_->NextLineWith("sharing: slot").ok());
+  EXPECT_FALSE(Sharing()["problem"].is_null());
+  std::filesystem::remove(folder);
+  EXPECT_TRUE(agent_->NextLineWith("sharing: well again").ok());
+  auto tenant = Run(grant, "--seconds 0");
+  tenant->Begin();
+  tenant->Finish();
+  EXPECT_EQ(tenant->Number("total_bytes"), 2.0 * kGiB);
 }
 
 // 2 GPUs of 80 GB, each as 4 slots.

@@ -68,6 +68,7 @@ class ShareImpl : public Share, public SlotServer::Observer {
   ~ShareImpl() override { loop_.CancelTimer(audit_timer_); }
 
   absl::Status Configure(const ShareConfig& config) override;
+  bool Complete() const override;
   absl::Status SetTenant(absl::string_view slot_id, const TenantSpec& tenant,
                          std::optional<uint64_t> limit_bytes) override;
   void OnActivity(absl::string_view gpu_uuid, Activity::Source source,
@@ -108,6 +109,7 @@ class ShareImpl : public Share, public SlotServer::Observer {
   RateCallback on_rate_;
   EventLoop::TimerId audit_timer_ = 0;
   TenantId last_tenant_ = 0;
+  std::set<std::string> wanted_;  // by the config; slots_ are those there are
   std::map<std::string, Slot> slots_;
   rm::System& system_;
   SlotServer server_;
@@ -151,6 +153,7 @@ absl::Status ShareImpl::Configure(const ShareConfig& config) {
 
   std::set<std::string> wanted;
   for (const SlotSpec& spec : config.slots) wanted.insert(spec.id());
+  wanted_ = wanted;
   for (auto slot = slots_.begin(); slot != slots_.end();) {
     if (wanted.contains(slot->first)) {
       ++slot;
@@ -166,6 +169,8 @@ absl::Status ShareImpl::Configure(const ShareConfig& config) {
     const auto known = slots_.find(spec.id());
     if (known != slots_.end()) {
       Put(spec, &known->second);
+      result.Update(Annotate(server_.MendSlot(spec.id()),
+                             absl::StrCat("slot ", spec.id())));
       continue;
     }
     const absl::Status added =
@@ -180,6 +185,12 @@ absl::Status ShareImpl::Configure(const ShareConfig& config) {
     slots_[spec.id()] = slot;
   }
   return result;
+}
+
+bool ShareImpl::Complete() const {
+  return std::all_of(wanted_.begin(), wanted_.end(), [this](const auto& slot) {
+    return server_.HasSocket(slot);
+  });
 }
 
 absl::Status ShareImpl::SetTenant(absl::string_view slot_id,

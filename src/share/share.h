@@ -81,8 +81,13 @@ class Share {
   // The slots and their policies from now on. Live: sockets of slots that stay
   // keep their connections and are told what changed; a slot that is gone loses
   // its socket, but its folder stays (containers have it mounted). On error
-  // (a socket that cannot be made) the rest is in force all the same.
+  // (a socket that cannot be made) the rest is in force all the same; the same
+  // config once more makes what is missing.
   virtual absl::Status Configure(const ShareConfig& config) = 0;
+
+  // Whether every slot of the config has its socket: one could not be made, or
+  // somebody removed its folder. Looks at the file system.
+  virtual bool Complete() const = 0;
 
   // One slot's tenant, e.g. after a pod's annotation changed. NotFound.
   virtual absl::Status SetTenant(absl::string_view slot_id,

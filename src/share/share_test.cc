@@ -5,6 +5,8 @@
 #include "share/share.h"
 
 #include <atomic>
+#include <filesystem>
+#include <fstream>
 #include <future>
 
 #include "base/file.h"
@@ -306,6 +308,46 @@ TEST_F(ShareTest, HandlesOfAnotherTenantMakeASlotUngoverned) {
             "it reported driver handles that another tenant has");
   EXPECT_FALSE(Slot(1).governed);
   EXPECT_TRUE(Slot(0).governed);
+}
+
+TEST_F(ShareTest, AFolderThatWasRemovedIsMadeAgain) {
+  AddSlot({});
+  AddSlot({});
+  Start();
+  EXPECT_TRUE(share_->Complete());
+  Tenant& tenant = Attach(0);
+  EXPECT_TRUE(tenant.shim.Reserve(1, 600));
+  const std::string folder = dir_.path() + "/" + config_.slots[0].folder();
+  std::filesystem::remove_all(folder);
+  EXPECT_FALSE(share_->Complete());
+  std::ofstream(folder) << "in its place";
+  EXPECT_FALSE(share_->Configure(config_).ok());
+  EXPECT_FALSE(share_->Complete());
+  std::filesystem::remove(folder);
+  EXPECT_TRUE(share_->Configure(config_).ok());
+  EXPECT_TRUE(share_->Complete());
+  EXPECT_EQ(Slot(0).device_bytes, 600u) << "who was there is there still";
+  EXPECT_TRUE(tenant.shim.Reserve(2, 400));
+  TestShim other(&loop_);
+  ASSERT_TRUE(other.Connect(Path(0)) && other.Hello());
+  EXPECT_FALSE(other.Reserve(1, 1)) << "under the same limit";
+}
+
+TEST_F(ShareTest, ASlotThatCouldNotBeMadeIsMadeLater) {
+  AddSlot({});
+  Start();
+  AddSlot({});
+  const std::string folder = dir_.path() + "/" + config_.slots[1].folder();
+  std::ofstream(folder) << "in its place";
+  EXPECT_FALSE(share_->Configure(config_).ok());
+  EXPECT_FALSE(share_->Complete());
+  std::filesystem::remove(folder);
+  EXPECT_TRUE(share_->Configure(config_).ok());
+  EXPECT_TRUE(share_->Complete());
+  Attach(1);
+  config_.slots.pop_back();
+  EXPECT_TRUE(share_->Configure(config_).ok());
+  EXPECT_TRUE(share_->Complete()) << "of those that are wanted";
 }
 
 TEST_F(ShareTest, ChannelsBeyondTheSlotsBoundMakeItUngoverned) {

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "share/slot_server.h"
 
-#include <malloc.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -24,9 +23,6 @@ namespace {
 
 constexpr MonotonicTime kAcceptPause = std::chrono::milliseconds(100);
 constexpr int kAcceptsATurn = 16;
-// Some MB of reservations and channels: too much to keep for nobody.
-constexpr size_t kMuchFreed = 1 << 14;
-constexpr MonotonicTime kTrimPause = std::chrono::seconds(1);
 
 constexpr const char* kCounterNames[] = {
 #define RONDO_X(name, text) text,
@@ -40,14 +36,6 @@ MemoryKind KindOf(wire::Kind kind) {
 }
 
 }  // namespace
-
-MemoryPolicy SlotPolicy::ledger() const {
-  MemoryPolicy policy;
-  if (limit_bytes != 0) policy.limit_bytes = limit_bytes;
-  policy.enforce = memory == wire::Memory::kEnforce;
-  policy.count_managed = managed == wire::Managed::kCount;
-  return policy;
-}
 
 struct SlotServer::Slot {
   explicit Slot(SharedBlocks* shared) : ledger(MemoryPolicy{}, shared) {}
@@ -77,13 +65,15 @@ struct SlotServer::Peer {
 
 SlotServer::SlotServer(EventLoop& loop, std::string run_dir, Observer* observer,
                        MonotonicTime replay_window)
-    : loop_(loop), run_dir_(std::move(run_dir)), observer_(observer) {
+    : loop_(loop),
+      run_dir_(std::move(run_dir)),
+      observer_(observer),
+      trim_(loop) {
   replay_timer_ = loop_.RunAfter(replay_window, [this] { EndReplay(); });
 }
 
 SlotServer::~SlotServer() {
   if (replay_timer_ != 0) loop_.CancelTimer(replay_timer_);
-  if (trim_timer_ != 0) loop_.CancelTimer(trim_timer_);
   peers_.clear();
   while (!slots_.empty()) RemoveSlot(slots_.begin()->first);
 }
@@ -106,15 +96,43 @@ absl::Status SlotServer::AddSlot(const std::string& slot,
   return absl::OkStatus();
 }
 
+bool SlotServer::HasSocket(const std::string& slot) const {
+  const auto found = slots_.find(slot);
+  return found != slots_.end() &&
+         access(found->second->path.c_str(), F_OK) == 0;
+}
+
+absl::Status SlotServer::MendSlot(const std::string& name) {
+  if (HasSocket(name)) return absl::OkStatus();
+  Slot& slot = *slots_.at(name);
+  RONDO_RETURN_IF_ERROR(
+      MakeDirectories(slot.path.substr(0, slot.path.rfind('/')), 0755));
+  absl::StatusOr<UniqueFd> listener = ListenSeqpacket(slot.path);
+  absl::Status status = listener.status();
+  if (status.ok())
+    status = loop_.Watch(listener->get(), [this, name] { Accept(name); });
+  if (!status.ok()) {
+    unlink(slot.path.c_str());  // or it would look well
+    return status;
+  }
+  StopListening(slot);
+  slot.listener = *std::move(listener);
+  LogWarning("slot ", name,
+             ": its socket was gone and is made again; containers that were "
+             "started before have the old folder and do not find it");
+  return absl::OkStatus();
+}
+
+void SlotServer::StopListening(Slot& slot) {
+  if (slot.accept_timer == 0) return loop_.Unwatch(slot.listener.get());
+  loop_.CancelTimer(std::exchange(slot.accept_timer, 0));
+}
+
 void SlotServer::RemoveSlot(const std::string& slot) {
   const auto found = slots_.find(slot);
   if (found == slots_.end()) return;
-  std::vector<ProcessId> gone = processes(slot);
-  for (ProcessId id : gone) Drop(id);
-  if (found->second->accept_timer != 0)
-    loop_.CancelTimer(found->second->accept_timer);
-  else
-    loop_.Unwatch(found->second->listener.get());
+  for (ProcessId id : processes(slot)) Drop(id);
+  StopListening(*found->second);
   unlink(found->second->path.c_str());
   slots_.erase(found);
 }
@@ -201,19 +219,8 @@ void SlotServer::Drop(ProcessId id) {
     slot.gone_counters[i] += peer.info.counters[i];
   std::erase_if(slot.deferred, [&](const auto& d) { return d.first == id; });
   book_.Remove(id);
-  NoteFreed(held + peer.info.channels.size());
+  trim_.NoteFreed(held + peer.info.channels.size());
   peers_.erase(found);
-}
-
-// The allocator keeps what is freed between things that stay.
-void SlotServer::NoteFreed(size_t things) {
-  freed_ += things;
-  if (freed_ < kMuchFreed || trim_timer_ != 0) return;
-  trim_timer_ = loop_.RunAfter(kTrimPause, [this] {
-    trim_timer_ = 0;
-    freed_ = 0;
-    malloc_trim(0);
-  });
 }
 
 void SlotServer::OnMessage(Peer& peer, const void* data, size_t size) {

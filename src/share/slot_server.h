@@ -30,6 +30,7 @@
 #include "share/channel_book.h"
 #include "share/connection.h"
 #include "share/ledger.h"
+#include "share/memory_trim.h"
 #include "wire/memory.h"
 #include "wire/messages.h"
 #include "wire/state.h"
@@ -57,7 +58,13 @@ struct SlotPolicy {
   uint64_t limit_bytes = 0;  // 0 = none
 
   bool operator==(const SlotPolicy&) const = default;
-  MemoryPolicy ledger() const;
+  MemoryPolicy ledger() const {
+    MemoryPolicy policy;
+    if (limit_bytes != 0) policy.limit_bytes = limit_bytes;
+    policy.enforce = memory == wire::Memory::kEnforce;
+    policy.count_managed = managed == wire::Managed::kCount;
+    return policy;
+  }
 };
 
 class SlotServer {
@@ -87,6 +94,12 @@ class SlotServer {
   // may have it mounted.
   absl::Status AddSlot(const std::string& slot, const std::string& folder,
                        const SlotPolicy& policy);
+  // Whether there is such a slot and its socket is where it was made: somebody
+  // may have cleaned up.
+  bool HasSocket(const std::string& slot) const;
+  // Makes the socket of a slot, and its folder, again where it is gone. Its
+  // connections and its ledger stay. On error all is as it was.
+  absl::Status MendSlot(const std::string& slot);
   void RemoveSlot(const std::string& slot);
   void SetPolicy(const std::string& slot, const SlotPolicy& policy);
 
@@ -110,7 +123,7 @@ class SlotServer {
   void OnChannels(Peer& peer, const wire::Channels& channels);
   void Answer(Peer& peer, uint32_t seq, bool granted);
   void Drop(ProcessId id);
-  void NoteFreed(size_t things);
+  void StopListening(Slot& slot);
   void EndReplay();
   wire::Policy WirePolicy(const Slot& slot) const;
 
@@ -118,8 +131,8 @@ class SlotServer {
   const std::string run_dir_;
   Observer* const observer_;
   bool replaying_ = true;
-  EventLoop::TimerId replay_timer_ = 0, trim_timer_ = 0;
-  size_t freed_ = 0;     // since the memory was last given back
+  EventLoop::TimerId replay_timer_ = 0;
+  MemoryTrim trim_;
   SharedBlocks shared_;  // of all slots: they may lend each other memory
   std::map<std::string, std::unique_ptr<Slot>> slots_;
   std::map<ProcessId, std::unique_ptr<Peer>> peers_;
