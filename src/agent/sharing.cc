@@ -61,7 +61,7 @@ void Sharing::Look() {
   if (options_.folder.empty()) return;
   bool missing =
       share_ != nullptr ? !share_->Complete() : wanted_ && !groups_.empty();
-  if (wanted_ && (!installed_.ok() || access(Library().c_str(), F_OK) != 0)) {
+  if (wanted_ && (!installed_.ok() || !HasLibrary())) {
     absl::Status again = Install();
     // The first problem stays: messages name temporary files.
     if (again.ok() || installed_.ok()) installed_ = std::move(again);
@@ -70,14 +70,15 @@ void Sharing::Look() {
   if (missing) Configure();
 }
 
-std::string Sharing::Library() const {
-  return absl::StrCat(options_.folder, "/", deviceplugin::kLibraryFolder, "/",
-                      share::kShimName);
+std::string Sharing::LibraryFolder() const {
+  return absl::StrCat(options_.folder, "/", deviceplugin::kLibraryFolder);
+}
+bool Sharing::HasLibrary() const {
+  return access((LibraryFolder() + "/" + share::kShimName).c_str(), F_OK) == 0;
 }
 
 absl::Status Sharing::Install() const {
-  const std::string library =
-      absl::StrCat(options_.folder, "/", deviceplugin::kLibraryFolder);
+  const std::string library = LibraryFolder();
   RONDO_RETURN_IF_ERROR(share::InstallShim(library));
   // Pods may have the present file mounted: it is written only where there is
   // none.
@@ -99,7 +100,7 @@ void Sharing::Prepare(const config::RondoOptions& options) {
           absl::StrCat("nothing is put into pods: ", options_.no_folder));
     return;
   }
-  wanted_ = injects || access(Library().c_str(), F_OK) == 0;
+  wanted_ = injects || HasLibrary();
   if (wanted_) installed_ = Install();
 }
 

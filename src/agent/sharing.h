@@ -80,7 +80,8 @@ class Sharing {
   void Describe(metrics::NodeView& view) const;
 
  private:
-  std::string Library() const;
+  std::string LibraryFolder() const;
+  bool HasLibrary() const;
   absl::Status Install() const;
   absl::Status Start();
   void StartPods();

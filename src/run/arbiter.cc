@@ -194,12 +194,11 @@ void Arbiter::TakeOver() {
     const auto text = ReadFile(path, kMaxMessage);
     if (!text.ok()) continue;
     const auto request = DecodeRequest(*text);
-    if (request.ok() && NumberOfSlot(request->slot) >= 0 &&
-        FolderOfSlot(request->slot) == at->path().filename() &&
+    const auto slot = share::SlotSpec::Parse(request.ok() ? request->slot : "");
+    if (slot && slot->folder() == at->path().filename() &&
         (inherited.uncertain || inherited.slots.count(request->slot) > 0)) {
       LogInfo("slot ", request->slot, ": taken over");
-      Leave(SpecOf(*request, GpuOfSlot(request->slot),
-                   NumberOfSlot(request->slot)));
+      Leave(SpecOf(*request, slot->gpu_uuid, slot->replica));
     } else {
       unlink(path.c_str());
     }
@@ -209,9 +208,8 @@ void Arbiter::TakeOver() {
     LogError("arbiter: ", status.message());
 }
 
-std::string Arbiter::RequestFile(const std::string& slot) const {
-  return absl::StrCat(options_.home, "/", FolderOfSlot(slot), "/",
-                      kSlotRequest);
+std::string Arbiter::RequestFile(const share::SlotSpec& slot) const {
+  return absl::StrCat(options_.home, "/", slot.folder(), "/", kSlotRequest);
 }
 
 bool Arbiter::InUse(const std::string& slot) {
@@ -246,7 +244,7 @@ void Arbiter::OnLooked(MonotonicTime began, const Inherited& inherited) {
         (inherited.uncertain ? options_.look / 2 : MonotonicTime());
     if (began < from || inherited.slots.count(slot) > 0 || InUse(slot))
       return false;
-    unlink(RequestFile(slot).c_str());
+    unlink(RequestFile(left.spec).c_str());
     old_slots_.erase(slot);
     return true;
   });
@@ -264,8 +262,11 @@ absl::StatusOr<std::string> Arbiter::Grant(Client& client,
     return absl::InvalidArgumentError("this run has a slot already");
   // A run whose arbiter died asks for the slot whose socket its program knows.
   // It must have it soon: nothing is asked of NVML for that.
-  std::string uuid = GpuOfSlot(request.slot);
-  if (request.slot.empty()) {
+  const auto known = share::SlotSpec::Parse(request.slot);
+  std::string uuid = known ? known->gpu_uuid : "";
+  if (!known && !request.slot.empty())
+    return absl::InvalidArgumentError(request.slot + " is no slot");
+  if (!known) {
     RONDO_ASSIGN_OR_RETURN(
         const Gpu gpu,
         request.visible.empty()
@@ -283,13 +284,11 @@ absl::StatusOr<std::string> Arbiter::Grant(Client& client,
   std::set<std::string> taken;
   for (const auto& [fd, other] : clients_) taken.insert(other.slot);
   for (const Left& left : left_) taken.insert(left.spec.id());
-  if (request.slot.empty()) taken.insert(old_slots_.begin(), old_slots_.end());
-  share::SlotSpec spec = SpecOf(request, uuid, 0);
-  while (taken.count(spec.id()) > 0 ||
-         (!request.slot.empty() && spec.id() != request.slot)) {
-    if (++spec.replica > 4096)
+  if (!known) taken.insert(old_slots_.begin(), old_slots_.end());
+  share::SlotSpec spec = SpecOf(request, uuid, known ? known->replica : 0);
+  while (taken.count(spec.id()) > 0)
+    if (known || ++spec.replica > 4096)
       return absl::ResourceExhaustedError("no free slot");
-  }
   client.slot = spec.id();
   client.spec = spec;
   served_ = true;
@@ -298,8 +297,8 @@ absl::StatusOr<std::string> Arbiter::Grant(Client& client,
   // taken for a slot of the arbiter before.
   Request granted = request;
   granted.slot = client.slot;
-  if (absl::Status status = WriteFileAtomically(RequestFile(client.slot),
-                                                EncodeRequest(granted), 0600);
+  if (absl::Status status =
+          WriteFileAtomically(RequestFile(spec), EncodeRequest(granted), 0600);
       !status.ok())
     LogWarning("arbiter: ", status.message());
   LogInfo("slot ", client.slot, ": class ",

@@ -75,7 +75,7 @@ class Arbiter {
   void Leave(const share::SlotSpec& spec);
   void TakeOver();
   // Where what a slot was granted for is written down.
-  std::string RequestFile(const std::string& slot) const;
+  std::string RequestFile(const share::SlotSpec& slot) const;
   bool InUse(const std::string& slot);
   void TellUngoverned();
   // inherited: what was found by a look that began then.

@@ -4,7 +4,6 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "run/gpus.h"
 #include "run/status.h"
 
 namespace rondo::run {
@@ -37,8 +36,6 @@ TEST(Control, MessagesSurviveTheTrip) {
   EXPECT_TRUE(absl::IsInvalidArgument(
       DecodeAnswer(EncodeAnswer(absl::InvalidArgumentError("no"))).status()));
   EXPECT_EQ(*DecodeNotice(EncodeNotice("n\xff")), "n\xEF\xBF\xBD");
-  EXPECT_EQ(GpuOfSlot("GPU-x::1"), "GPU-x");
-  EXPECT_EQ(GpuOfSlot(""), "");
   for (const char* bad : {"", "[]", "{}", "{\"gpu\":1}"}) {
     EXPECT_FALSE(DecodeRequest(bad).ok()) << bad;
     EXPECT_FALSE(DecodeAnswer(bad).ok()) << bad;

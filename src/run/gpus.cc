@@ -4,7 +4,6 @@
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_replace.h"
 #include "base/status.h"
 #include "nvml/library.h"
 #include "nvml/real.h"
@@ -76,23 +75,6 @@ absl::StatusOr<Gpu> Gpus::FindVisible(const std::string& entry,
   if (found >= 0) return Find(found);
   return absl::InvalidArgumentError(
       absl::StrCat(variable, " names no GPU of this machine; give --gpu"));
-}
-
-std::string GpuOfSlot(absl::string_view slot) {
-  return std::string(slot.substr(0, slot.find("::")));
-}
-
-int NumberOfSlot(absl::string_view slot) {
-  const size_t at = slot.find("::");
-  int number = 0;
-  return at != slot.npos && absl::SimpleAtoi(slot.substr(at + 2), &number) &&
-                 number >= 0
-             ? number
-             : -1;
-}
-
-std::string FolderOfSlot(absl::string_view slot) {
-  return absl::StrReplaceAll(slot, {{"::", "-"}});
 }
 
 }  // namespace rondo::run

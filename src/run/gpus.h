@@ -53,13 +53,6 @@ class Gpus {
   std::vector<Known> gpus_;
 };
 
-// The UUID in a slot's id, "<uuid>::<n>".
-std::string GpuOfSlot(absl::string_view slot);
-// The <n> in it; -1 where there is none.
-int NumberOfSlot(absl::string_view slot);
-// The name of the slot's folder, "<uuid>-<n>".
-std::string FolderOfSlot(absl::string_view slot);
-
 }  // namespace rondo::run
 
 #endif  // RONDO_RUN_GPUS_H_

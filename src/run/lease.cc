@@ -97,9 +97,11 @@ absl::StatusOr<Lease> Lease::Take(const std::string& run_dir,
       if (last.ok()) fd = ConnectUnix(ControlSocket(run_dir), SOCK_SEQPACKET);
     }
     if (!fd.ok()) continue;
-    absl::StatusOr<std::string> slot = Ask(fd->get(), request);
-    if (slot.ok()) return Lease(*std::move(fd), *std::move(slot));
-    last = slot.status();
+    const absl::StatusOr<std::string> id = Ask(fd->get(), request);
+    if (const auto slot = share::SlotSpec::Parse(id.ok() ? *id : ""))
+      return Lease(*std::move(fd), *slot);
+    last = id.ok() ? absl::InternalError("the arbiter grants no slot")
+                   : id.status();
     if (!absl::IsUnavailable(last)) break;
   }
   return last.ok() ? absl::UnavailableError(absl::StrCat(

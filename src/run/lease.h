@@ -13,6 +13,7 @@
 #include "absl/status/statusor.h"
 #include "base/unique_fd.h"
 #include "run/control.h"
+#include "share/share.h"
 
 namespace rondo::run {
 
@@ -34,14 +35,15 @@ class Lease {
   // What the arbiter tells of the program; Unavailable where it has died.
   absl::StatusOr<std::string> Notice();
 
-  const std::string& slot() const { return slot_; }
+  // Its GPU and number; what it was asked for is not in it.
+  const share::SlotSpec& slot() const { return slot_; }
   int fd() const { return fd_.get(); }
 
  private:
-  Lease(UniqueFd fd, std::string slot)
+  Lease(UniqueFd fd, share::SlotSpec slot)
       : fd_(std::move(fd)), slot_(std::move(slot)) {}
   UniqueFd fd_;
-  std::string slot_;
+  share::SlotSpec slot_;
 };
 
 }  // namespace rondo::run

@@ -33,7 +33,6 @@
 #include "rm/system.h"
 #include "run/arbiter.h"
 #include "run/folder.h"
-#include "run/gpus.h"
 #include "run/lease.h"
 #include "run/log_file.h"
 #include "run/program.h"
@@ -141,7 +140,7 @@ absl::StatusOr<Lease> TakeAgain(const std::string& run_dir,
   RONDO_ASSIGN_OR_RETURN(Lease lease,
                          Lease::Take(run_dir, executable, request, rounds));
   RONDO_RETURN_IF_ERROR(
-      share::InstallShim(run_dir + "/" + FolderOfSlot(lease.slot())));
+      share::InstallShim(run_dir + "/" + lease.slot().folder()));
   return lease;
 }
 
@@ -151,9 +150,9 @@ absl::StatusOr<int> Run(const RunOptions& options) {
   const std::string self = "/proc/self/exe";
   std::optional<Lease> lease;
   RONDO_ASSIGN_OR_RETURN(lease, Lease::Take(run_dir, self, request));
-  request.slot = lease->slot();
+  request.slot = lease->slot().id();
   // Each slot has its own file: what a process has mapped tells its slot.
-  const std::string library = run_dir + "/" + FolderOfSlot(lease->slot());
+  const std::string library = run_dir + "/" + lease->slot().folder();
   RONDO_RETURN_IF_ERROR(share::InstallShim(library));
   // Up to here a signal ends us, also where the arbiter does not answer.
   const sigset_t program_mask = BlockSignals();
@@ -161,9 +160,8 @@ absl::StatusOr<int> Run(const RunOptions& options) {
       .words = options.words,
       .environment = {"LD_PRELOAD=" + Preload(library + "/" + share::kShimName,
                                               getenv("LD_PRELOAD")),
-                      "RONDO_SLOTS=" + lease->slot(),
-                      "RONDO_RUN_DIR=" + run_dir,
-                      "CUDA_VISIBLE_DEVICES=" + GpuOfSlot(lease->slot())}};
+                      "RONDO_SLOTS=" + request.slot, "RONDO_RUN_DIR=" + run_dir,
+                      "CUDA_VISIBLE_DEVICES=" + lease->slot().gpu_uuid}};
   bool told = false;  // to say it again after another arbiter helps nobody
   bool alone = false;
   const auto code = RunProgram(program, program_mask, lease->fd(), [&] {

@@ -6,7 +6,9 @@
 #include <set>
 #include <utility>
 
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
 #include "base/file.h"
 #include "base/log.h"
 #include "base/status.h"
@@ -336,6 +338,15 @@ ShareStats ShareImpl::Snapshot() {
 
 }  // namespace
 
+std::optional<SlotSpec> SlotSpec::Parse(absl::string_view id) {
+  const std::pair<absl::string_view, absl::string_view> parts =
+      absl::StrSplit(id, absl::MaxSplits("::", 1));
+  SlotSpec spec{.gpu_uuid = std::string(parts.first)};
+  if (spec.gpu_uuid.empty() || !absl::SimpleAtoi(parts.second, &spec.replica) ||
+      spec.replica < 0 || spec.id() != id)
+    return std::nullopt;
+  return spec;
+}
 std::string SlotSpec::id() const {
   return absl::StrCat(gpu_uuid, "::", replica);
 }

@@ -39,6 +39,8 @@ struct SlotSpec {
   config::OnAgentLoss on_agent_loss = config::OnAgentLoss::kClosed;
   TenantSpec tenant;
 
+  // The GPU and the number of an id; nullopt where it is none.
+  static std::optional<SlotSpec> Parse(absl::string_view id);
   std::string id() const;      // "<uuid>::<n>"
   std::string folder() const;  // "<uuid>-<n>"
 };

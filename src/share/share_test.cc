@@ -534,5 +534,16 @@ TEST_F(ShareTest, TellsHowOftenReportsAreWanted) {
   EXPECT_TRUE(Until([&] { return rate <= milliseconds(5); }));
 }
 
+TEST(SlotSpec, IsFoundByItsId) {
+  const auto slot = SlotSpec::Parse("GPU-x::12");
+  ASSERT_TRUE(slot);
+  EXPECT_EQ(slot->gpu_uuid, "GPU-x");
+  EXPECT_EQ(slot->replica, 12);
+  EXPECT_EQ(slot->folder(), "GPU-x-12");
+  for (const char* other : {"", "GPU-x", "GPU-x::", "::1", "GPU-x::-1",
+                            "GPU-x::01", "GPU-x::1::2", "GPU-x::1/.."})
+    EXPECT_FALSE(SlotSpec::Parse(other)) << other;
+}
+
 }  // namespace
 }  // namespace rondo::share
