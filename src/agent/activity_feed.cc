@@ -18,7 +18,7 @@
 namespace rondo::agent {
 namespace {
 
-std::vector<share::PidActivity> ToRuns(const account::Report& report) {
+std::vector<share::PidActivity> ToRuns(const activity::Report& report) {
   std::vector<share::PidActivity> runs;
   for (const auto& process : report.processes)
     runs.push_back(
@@ -59,7 +59,7 @@ ActivityFeed::ActivityFeed(EventLoop& loop, rm::System& system,
               {.dev_dir = options.dev_dir,
                .retry_open = options.retry_log,
                .unusable = Unusable(options.other_users)},
-              [this](const std::string& uuid, const account::Report& report) {
+              [this](const std::string& uuid, const activity::Report& report) {
                 Post(uuid, report);
               }),
       ticker_(options.sample_interval, [this] { Sample(); }) {
@@ -85,7 +85,7 @@ void ActivityFeed::Sample() {
     gpus = gpus_;
   }
   for (const std::string& uuid : gpus) {
-    const account::Reader::LogState state = reader_.StateOf(uuid);
+    const activity::Reader::LogState state = reader_.StateOf(uuid);
     absl::Status sampled;
     if (state.tried && !state.ready)
       sampled = SampleGpu(uuid);
@@ -111,7 +111,7 @@ absl::Status ActivityFeed::SampleGpu(const std::string& uuid) {
 }
 
 void ActivityFeed::Tell(const std::string& uuid,
-                        const account::Reader::LogState& state,
+                        const activity::Reader::LogState& state,
                         const absl::Status& sampled) {
   std::string news;
   if (!state.ready && sampled.ok())
@@ -132,7 +132,7 @@ void ActivityFeed::Tell(const std::string& uuid,
 }
 
 void ActivityFeed::Post(const std::string& uuid,
-                        const account::Report& report) {
+                        const activity::Report& report) {
   const auto interval = std::chrono::duration_cast<std::chrono::microseconds>(
       std::chrono::nanoseconds(report.interval_ns));
   loop_.Post([this, alive = alive_, uuid, runs = ToRuns(report), interval,

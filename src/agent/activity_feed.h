@@ -20,8 +20,8 @@
 #include <string>
 
 #include "absl/status/statusor.h"
-#include "account/reader.h"
-#include "account/stats.h"
+#include "activity/reader.h"
+#include "activity/stats.h"
 #include "agent/usage_sampler.h"
 #include "base/event_loop.h"
 #include "base/ticker.h"
@@ -55,14 +55,14 @@ class ActivityFeed {
   ActivityFeed(const ActivityFeed&) = delete;
   ActivityFeed& operator=(const ActivityFeed&) = delete;
 
-  account::AccountStats Snapshot() const { return reader_.Snapshot(); }
+  activity::AccountStats Snapshot() const { return reader_.Snapshot(); }
 
  private:
-  void Post(const std::string& uuid, const account::Report& report);
+  void Post(const std::string& uuid, const activity::Report& report);
   // On the ticker's thread.
   void Sample();
   absl::Status SampleGpu(const std::string& uuid);
-  void Tell(const std::string& uuid, const account::Reader::LogState& state,
+  void Tell(const std::string& uuid, const activity::Reader::LogState& state,
             const absl::Status& sampled);
 
   EventLoop& loop_;
@@ -78,8 +78,8 @@ class ActivityFeed {
   UsageSampler sampler_;
   std::map<std::string, std::string> told_;  // of each GPU
 
-  account::Reader reader_;  // its thread uses the above
-  Ticker ticker_;           // last: uses the reader
+  activity::Reader reader_;  // its thread uses the above
+  Ticker ticker_;            // last: uses the reader
 };
 
 }  // namespace rondo::agent

@@ -35,7 +35,7 @@ std::optional<std::set<uint32_t>> Attached(const std::string& uuid,
 void ForeignProcesses::Update(const std::string& uuid,
                               const std::vector<nvml::Process>& processes,
                               const share::ShareStats& stats,
-                              const account::GpuAccount* account,
+                              const activity::GpuAccount* account,
                               MonotonicTime now) {
   Gpu& gpu = gpus_[uuid];
   const auto attached = Attached(uuid, stats);

@@ -18,7 +18,7 @@
 #include <string>
 #include <vector>
 
-#include "account/stats.h"
+#include "activity/stats.h"
 #include "base/clock.h"
 #include "metrics/node_view.h"
 #include "nvml/backend.h"
@@ -45,7 +45,7 @@ class ForeignProcesses {
   void Update(const std::string& uuid,
               const std::vector<nvml::Process>& processes,
               const share::ShareStats& stats,
-              const account::GpuAccount* account, MonotonicTime now);
+              const activity::GpuAccount* account, MonotonicTime now);
   // The GPU is not known any more: nothing of it is told.
   void Forget(const std::string& uuid) { gpus_.erase(uuid); }
 

@@ -36,7 +36,7 @@ class ForeignProcessesTest : public testing::Test {
   }
 
   share::ShareStats stats_;
-  account::GpuAccount account_;
+  activity::GpuAccount account_;
   int names_ = 0;  // asked for; one a line of the log
   ForeignProcesses foreign_{kAgent, [this](uint32_t pid) {
                               ++names_;

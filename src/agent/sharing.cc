@@ -140,7 +140,7 @@ void Sharing::ListProcesses(nvml::Backend& nvml) {
                 processes = nvml.ComputeProcesses(uuid)] {
       if (alive.expired()) return;
       if (!processes.ok()) return foreign_.Forget(uuid);
-      const account::AccountStats accounts = feed_->Snapshot();
+      const activity::AccountStats accounts = feed_->Snapshot();
       const auto account = accounts.gpus.find(uuid);
       foreign_.Update(
           uuid, *processes, share_->Snapshot(),

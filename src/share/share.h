@@ -61,7 +61,7 @@ struct ShareOptions {
   std::chrono::milliseconds audit_interval{1000};
 };
 
-// Who ran on one GPU since the last report, by pid (account/switch_log.h, or
+// Who ran on one GPU since the last report, by pid (activity/switch_log.h, or
 // NVML's utilisation).
 struct PidActivity {
   int32_t pid = 0;

@@ -21,7 +21,7 @@
 #include <map>
 #include <mutex>
 
-#include "account/reader.h"
+#include "activity/reader.h"
 #include "base/clock.h"
 #include "base/event_loop.h"
 #include "base/file.h"
@@ -143,7 +143,7 @@ class Card : public share::SlotServer::Observer {
         gpu_(std::move(gpu)),
         server_(loop_, dir_, this, milliseconds(0)),
         reader_(rm::RealSystem(), {.interval = milliseconds(5)},
-                [this](const std::string&, const account::Report& report) {
+                [this](const std::string&, const activity::Report& report) {
                   std::lock_guard lock(mutex_);
                   for (const auto& p : report.processes)
                     busy_ns_[p.pid] += p.busy_ns;
@@ -180,7 +180,7 @@ class Card : public share::SlotServer::Observer {
   share::SlotServer server_;
   std::mutex mutex_;
   std::map<uint32_t, uint64_t> busy_ns_;  // guarded by mutex_
-  account::Reader reader_;
+  activity::Reader reader_;
 };
 
 // The requests of a program beside another that has a context and no work,

@@ -9,8 +9,8 @@
 // the GPU, 7: it leaves. Foreign records carry pid 0 where the reader lacks
 // CAP_SYS_ADMIN, 0xFFFFFFFF for the driver's own work: both are "others".
 
-#ifndef RONDO_ACCOUNT_DECODER_H_
-#define RONDO_ACCOUNT_DECODER_H_
+#ifndef RONDO_ACTIVITY_DECODER_H_
+#define RONDO_ACTIVITY_DECODER_H_
 
 #include <cstdint>
 #include <map>
@@ -19,7 +19,7 @@
 #include "base/clock.h"
 #include "rm/control.h"
 
-namespace rondo::account {
+namespace rondo::activity {
 
 // What happened since the last report. Times in ns.
 struct Report {
@@ -75,6 +75,6 @@ class Decoder {
   uint64_t odd_ = 0;
 };
 
-}  // namespace rondo::account
+}  // namespace rondo::activity
 
-#endif  // RONDO_ACCOUNT_DECODER_H_
+#endif  // RONDO_ACTIVITY_DECODER_H_

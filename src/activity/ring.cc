@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "account/ring.h"
+#include "activity/ring.h"
 
 #include <cstring>
 
-namespace rondo::account {
+namespace rondo::activity {
 
 RingRead ReadRing(const volatile rm::EventHeader* header,
                   const volatile rm::SwitchRecord* records, uint32_t capacity,
@@ -29,4 +29,4 @@ RingRead ReadRing(const volatile rm::EventHeader* header,
   return read;
 }
 
-}  // namespace rondo::account
+}  // namespace rondo::activity

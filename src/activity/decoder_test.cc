@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "account/decoder.h"
+#include "activity/decoder.h"
 
 #include <random>
 
-#include "account/ring.h"
+#include "activity/ring.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
-namespace rondo::account {
+namespace rondo::activity {
 namespace {
 
 constexpr uint8_t kStart = 6, kEnd = 7;
@@ -151,4 +151,4 @@ TEST(Ring, APlaceOutsideTheRingReadsNothing) {
 }
 
 }  // namespace
-}  // namespace rondo::account
+}  // namespace rondo::activity

@@ -4,15 +4,15 @@
 // an array of records, both mapped read-only. Pure; the caller maps, flushes
 // and gives the place back.
 
-#ifndef RONDO_ACCOUNT_RING_H_
-#define RONDO_ACCOUNT_RING_H_
+#ifndef RONDO_ACTIVITY_RING_H_
+#define RONDO_ACTIVITY_RING_H_
 
 #include <cstdint>
 #include <vector>
 
 #include "rm/control.h"
 
-namespace rondo::account {
+namespace rondo::activity {
 
 struct RingRead {
   std::vector<rm::SwitchRecord> records;  // oldest first
@@ -28,6 +28,6 @@ RingRead ReadRing(const volatile rm::EventHeader* header,
                   const volatile rm::SwitchRecord* records, uint32_t capacity,
                   uint32_t get);
 
-}  // namespace rondo::account
+}  // namespace rondo::activity
 
-#endif  // RONDO_ACCOUNT_RING_H_
+#endif  // RONDO_ACTIVITY_RING_H_

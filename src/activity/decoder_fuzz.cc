@@ -8,8 +8,8 @@
 #include <cstring>
 #include <vector>
 
-#include "account/decoder.h"
-#include "account/ring.h"
+#include "activity/decoder.h"
+#include "activity/ring.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace rondo;
@@ -23,15 +23,15 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   std::vector<rm::SwitchRecord> records(size / sizeof(rm::SwitchRecord));
   if (!records.empty())
     memcpy(records.data(), data, records.size() * sizeof(rm::SwitchRecord));
-  const account::RingRead read = account::ReadRing(
+  const activity::RingRead read = activity::ReadRing(
       &header, records.data(), static_cast<uint32_t>(records.size()), get);
-  account::Decoder decoder(0);
+  activity::Decoder decoder(0);
   uint64_t now = 0, busy = 0, latest = 0;
   for (const rm::SwitchRecord& record : read.records) {
     decoder.Add(record);
     latest = std::max(latest, record.ns);
     now += record.vardata;
-    const account::Report report = decoder.Take(now);
+    const activity::Report report = decoder.Take(now);
     busy += report.other_ns;
     for (const auto& process : report.processes) busy += process.busy_ns;
     if (busy > std::max(now, latest)) abort();

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "account/reader.h"
+#include "activity/reader.h"
 
 #include <atomic>
 
 #include "gtest/gtest.h"
 #include "rm/test_driver.h"
 
-namespace rondo::account {
+namespace rondo::activity {
 namespace {
 
 using std::chrono::microseconds;
@@ -150,4 +150,4 @@ TEST(Reader, ARaisedRateTakesEffectAtOnce) {
 }
 
 }  // namespace
-}  // namespace rondo::account
+}  // namespace rondo::activity

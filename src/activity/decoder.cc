@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "account/decoder.h"
+#include "activity/decoder.h"
 
 #include <algorithm>
 #include <utility>
 
-namespace rondo::account {
+namespace rondo::activity {
 namespace {
 
 constexpr uint8_t kTagStart = 6;
@@ -91,4 +91,4 @@ Report Decoder::Take(uint64_t now_ns) {
   return report;
 }
 
-}  // namespace rondo::account
+}  // namespace rondo::activity

@@ -8,7 +8,7 @@
 #include <chrono>
 #include <memory>
 
-#include "account/reader.h"
+#include "activity/reader.h"
 #include "base/clock.h"
 #include "gtest/gtest.h"
 #include "rm/client.h"
@@ -17,7 +17,7 @@
 #include "sim/driver/test_system.h"
 #include "sim/driver/test_tenant.h"
 
-namespace rondo::account {
+namespace rondo::activity {
 namespace {
 
 using sim::driver::Tenant;
@@ -81,4 +81,4 @@ TEST_F(SimulatedCardTest, TheReaderTellsWhoRan) {
 }
 
 }  // namespace
-}  // namespace rondo::account
+}  // namespace rondo::activity

@@ -8,8 +8,8 @@
 // Failure: a GPU whose log cannot be opened has its reason in the stats and is
 // tried again after retry_open; nothing is ever made up for it.
 
-#ifndef RONDO_ACCOUNT_READER_H_
-#define RONDO_ACCOUNT_READER_H_
+#ifndef RONDO_ACTIVITY_READER_H_
+#define RONDO_ACTIVITY_READER_H_
 
 #include <chrono>
 #include <condition_variable>
@@ -22,13 +22,13 @@
 #include <vector>
 
 #include "absl/status/status.h"
-#include "account/decoder.h"
-#include "account/stats.h"
-#include "account/switch_log.h"
+#include "activity/decoder.h"
+#include "activity/stats.h"
+#include "activity/switch_log.h"
 #include "rm/client.h"
 #include "rm/system.h"
 
-namespace rondo::account {
+namespace rondo::activity {
 
 class Reader {
  public:
@@ -98,6 +98,6 @@ class Reader {
   std::thread thread_;
 };
 
-}  // namespace rondo::account
+}  // namespace rondo::activity
 
-#endif  // RONDO_ACCOUNT_READER_H_
+#endif  // RONDO_ACTIVITY_READER_H_

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "account/switch_log.h"
+#include "activity/switch_log.h"
 
 #include <ctime>
 #include <utility>
 
-#include "account/ring.h"
+#include "activity/ring.h"
 #include "base/clock.h"
 #include "base/status.h"
 #include "rm/abi.h"
 #include "rm/control.h"
 #include "rm/memory.h"
 
-namespace rondo::account {
+namespace rondo::activity {
 namespace {
 
 constexpr uint32_t kClassEventMemory = rm::kClassMemoryEventBuffer;
@@ -118,4 +118,4 @@ absl::StatusOr<Report> SwitchLog::Drain() {
   return report;
 }
 
-}  // namespace rondo::account
+}  // namespace rondo::activity

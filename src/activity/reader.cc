@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "account/reader.h"
+#include "activity/reader.h"
 
 #include <algorithm>
 #include <utility>
 
 #include "rm/gpu.h"
 
-namespace rondo::account {
+namespace rondo::activity {
 namespace {
 
 using std::chrono::microseconds;
@@ -169,4 +169,4 @@ AccountStats Reader::Snapshot() const {
   return stats_;
 }
 
-}  // namespace rondo::account
+}  // namespace rondo::activity

@@ -6,8 +6,8 @@
 // own. One thread at a time. Errors as rm::Client; the caller falls back to
 // NVML's samples and says so.
 
-#ifndef RONDO_ACCOUNT_SWITCH_LOG_H_
-#define RONDO_ACCOUNT_SWITCH_LOG_H_
+#ifndef RONDO_ACTIVITY_SWITCH_LOG_H_
+#define RONDO_ACTIVITY_SWITCH_LOG_H_
 
 #include <cstdint>
 #include <functional>
@@ -16,11 +16,11 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "account/decoder.h"
+#include "activity/decoder.h"
 #include "rm/client.h"
 #include "rm/gpu.h"
 
-namespace rondo::account {
+namespace rondo::activity {
 
 class SwitchLog {
  public:
@@ -63,6 +63,6 @@ class SwitchLog {
   Decoder decoder_;
 };
 
-}  // namespace rondo::account
+}  // namespace rondo::activity
 
-#endif  // RONDO_ACCOUNT_SWITCH_LOG_H_
+#endif  // RONDO_ACTIVITY_SWITCH_LOG_H_

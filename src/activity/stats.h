@@ -5,14 +5,14 @@
 // idle context stays there until another one comes, so on a GPU that nobody
 // else wants this is an upper bound of the work done.
 
-#ifndef RONDO_ACCOUNT_STATS_H_
-#define RONDO_ACCOUNT_STATS_H_
+#ifndef RONDO_ACTIVITY_STATS_H_
+#define RONDO_ACTIVITY_STATS_H_
 
 #include <cstdint>
 #include <map>
 #include <string>
 
-namespace rondo::account {
+namespace rondo::activity {
 
 struct ProcessTime {
   uint64_t busy_ns = 0;  // on the GPU since the log was opened
@@ -36,6 +36,6 @@ struct AccountStats {
   std::map<std::string, GpuAccount> gpus;  // by UUID
 };
 
-}  // namespace rondo::account
+}  // namespace rondo::activity
 
-#endif  // RONDO_ACCOUNT_STATS_H_
+#endif  // RONDO_ACTIVITY_STATS_H_
