@@ -21,8 +21,8 @@
 #include "base/log.h"
 #include "demo/stand_in_kubelet.h"
 #include "deviceplugin/manager.h"
-#include "deviceplugin/test_backend.h"
 #include "deviceplugin/test_node.h"
+#include "nvml/test_backend.h"
 
 namespace rondo::deviceplugin {
 namespace {
@@ -38,7 +38,7 @@ void Require(bool condition, const char* what) {
 // The plugin's process; the parent kills it.
 int RunPlugin(const std::string& dir, int replicas) {
   EventLoop loop;
-  FakeBackend backend;
+  nvml::FakeBackend backend;
   ManagerOptions options;
   options.socket_dir = dir;
   Manager manager(loop, backend, options);

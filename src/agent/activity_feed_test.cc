@@ -11,15 +11,15 @@
 #include <vector>
 
 #include "agent/usage_sampler.h"
-#include "deviceplugin/test_backend.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "nvml/test_backend.h"
 #include "rm/test_driver.h"
 
 namespace rondo::agent {
 namespace {
 
-using deviceplugin::FakeBackend;
+using nvml::FakeBackend;
 using std::chrono::microseconds;
 using std::chrono::milliseconds;
 using Source = share::Activity::Source;

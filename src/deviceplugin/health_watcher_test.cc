@@ -23,7 +23,7 @@ class HealthWatcherTest : public ::testing::Test {
     return node_.kubelet.WaitForAllocatable(kGpu, count);
   }
   TestPlugin node_;
-  FakeBackend& backend_ = node_.backend;
+  nvml::FakeBackend& backend_ = node_.backend;
 };
 
 TEST_F(HealthWatcherTest, Issue1929AllReplicasGoAndComeBack) {

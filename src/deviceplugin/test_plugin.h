@@ -17,8 +17,8 @@
 #include "base/file.h"
 #include "demo/stand_in_kubelet.h"
 #include "deviceplugin/manager.h"
-#include "deviceplugin/test_backend.h"
 #include "deviceplugin/test_node.h"
+#include "nvml/test_backend.h"
 
 namespace rondo::deviceplugin {
 
@@ -80,7 +80,7 @@ class TestPlugin {
 
  public:
   ManagerOptions options;
-  FakeBackend backend;
+  nvml::FakeBackend backend;
   demo::StandInKubelet kubelet;
 };
 

@@ -17,8 +17,8 @@
 #include "deviceplugin/health_watcher.h"
 #include "deviceplugin/link_finder.h"
 #include "deviceplugin/listener.h"
-#include "deviceplugin/test_backend.h"
 #include "deviceplugin/test_node.h"
+#include "nvml/test_backend.h"
 
 namespace rondo::deviceplugin {
 namespace {
@@ -42,7 +42,7 @@ std::vector<Device> Devices(int count) {
 
 TEST(Threads, HealthIsReadWhileItChanges) {
   EventLoop loop;
-  FakeBackend backend;
+  nvml::FakeBackend backend;
   Health::Options options;
   options.recovery_quiet = milliseconds(1);
   options.probe_interval = milliseconds(1);
@@ -63,7 +63,7 @@ TEST(Threads, HealthIsReadWhileItChanges) {
 
 TEST(Threads, AWatcherCanGoAtAnyMoment) {
   for (int round = 0; round < 3; ++round) {
-    FakeBackend backend;
+    nvml::FakeBackend backend;
     HealthWatcher watcher(backend, RealClock(), XidFilter("", ""), {}, [] {});
     if (round > 0) watcher.SetDevices(Devices(2));
     if (round > 1) backend.SetWait(absl::InternalError("gone"));
@@ -72,7 +72,7 @@ TEST(Threads, AWatcherCanGoAtAnyMoment) {
 
 TEST(Threads, LinksOfGpusThatComeLater) {
   EventLoop loop;
-  FakeBackend backend;
+  nvml::FakeBackend backend;
   for (int a = 0; a < 4; ++a) {
     for (int b = a + 1; b < 4; ++b)
       backend.SetLink(a, b, {nvml::Ancestor::kSameCpu, a + b});
