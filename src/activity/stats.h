@@ -1,16 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// GPU time per process as the context-switch log tells it: plain values for
-// metrics. Exact, no sampling: the time that its context was on the GPU. An
-// idle context stays there until another one comes, so on a GPU that nobody
-// else wants this is an upper bound of the work done.
+// GPU time per process as the context-switch log tells it, and the processes
+// that are nobody's: plain values for metrics. The time is exact, no sampling:
+// that in which the process's context was on the GPU. An idle context stays
+// there until another one comes, so on a GPU that nobody else wants this is an
+// upper bound of the work done.
 
 #ifndef RONDO_ACTIVITY_STATS_H_
 #define RONDO_ACTIVITY_STATS_H_
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
+#include <vector>
 
 namespace rondo::activity {
 
@@ -34,6 +37,22 @@ struct GpuAccount {
 
 struct AccountStats {
   std::map<std::string, GpuAccount> gpus;  // by UUID
+};
+
+// A process that uses a shared GPU and is attached to none of its slots.
+struct ForeignProcess {
+  uint32_t pid = 0;
+  std::string name;                      // empty: not known
+  std::optional<uint64_t> memory_bytes;  // empty: NVML does not say
+};
+
+// Of one GPU with slots.
+struct ForeignView {
+  std::string gpu_uuid;
+  std::vector<ForeignProcess> processes;
+  // GPU time that such processes had since the agent started; empty: there is
+  // no context-switch log.
+  std::optional<double> gpu_seconds;
 };
 
 }  // namespace rondo::activity

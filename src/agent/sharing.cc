@@ -14,6 +14,7 @@
 #include "base/status.h"
 #include "deviceplugin/allocate.h"
 #include "share/shim_library.h"
+#include "share/slot_stats.h"
 
 namespace rondo::agent {
 namespace {
@@ -50,7 +51,7 @@ Sharing::Sharing(EventLoop& loop, rm::System& system,
       system_(system),
       nvml_(std::move(nvml)),
       options_(std::move(options)),
-      foreign_(static_cast<uint32_t>(getpid()), ProcessName) {
+      foreign_(static_cast<uint32_t>(getpid()), activity::ProcessName) {
   Look();
 }
 
@@ -111,13 +112,14 @@ absl::Status Sharing::Start() {
                   loop_, RealClock(), system_,
                   {.run_dir = options_.folder, .dev_dir = options_.dev_dir}));
   const std::shared_ptr<nvml::Backend> nvml = nvml_();
-  feed_ = std::make_unique<ActivityFeed>(
+  feed_ = std::make_unique<share::ActivityBridge>(
       loop_, system_, *share_,
       [nvml]() -> absl::StatusOr<std::shared_ptr<nvml::Backend>> {
         if (nvml == nullptr) return absl::UnavailableError("NVML is not open");
         return nvml;
       },
-      ActivityFeed::Options{.dev_dir = options_.dev_dir, .other_users = true});
+      activity::Feed::Options{.dev_dir = options_.dev_dir,
+                              .other_users = true});
   StartPods();
   StartForeign(nvml);
   return absl::OkStatus();
@@ -143,7 +145,7 @@ void Sharing::ListProcesses(nvml::Backend& nvml) {
       const activity::AccountStats accounts = feed_->Snapshot();
       const auto account = accounts.gpus.find(uuid);
       foreign_.Update(
-          uuid, *processes, share_->Snapshot(),
+          uuid, *processes, share::AttachedPids(share_->Snapshot(), uuid),
           account == accounts.gpus.end() ? nullptr : &account->second,
           RealClock().Now());
     });

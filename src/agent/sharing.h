@@ -28,8 +28,7 @@
 #include <string>
 #include <vector>
 
-#include "agent/activity_feed.h"
-#include "agent/foreign_processes.h"
+#include "activity/foreign_processes.h"
 #include "agent/pod_feed.h"
 #include "agent/slot_plan.h"
 #include "base/event_loop.h"
@@ -40,6 +39,7 @@
 #include "metrics/node_view.h"
 #include "nvml/backend.h"
 #include "rm/system.h"
+#include "share/activity_bridge.h"
 #include "share/share.h"
 
 namespace rondo::agent {
@@ -111,7 +111,7 @@ class Sharing {
   std::string origin_;
   std::vector<deviceplugin::SlotGroup> groups_;
   std::unique_ptr<share::Share> share_;
-  std::unique_ptr<ActivityFeed> feed_;  // before share_ at the end
+  std::unique_ptr<share::ActivityBridge> feed_;  // before share_ at the end
 
   PodBook book_;
   PodReport report_;  // the last one
@@ -122,7 +122,7 @@ class Sharing {
   std::unique_ptr<kube::EventWriter> events_;  // null: no API server
   std::unique_ptr<PodFeed> pod_feed_;          // null until there are slots
 
-  ForeignProcesses foreign_;
+  activity::ForeignProcesses foreign_;
   std::mutex shared_gpus_mutex_;
   std::set<std::string> shared_gpus_;      // guarded by shared_gpus_mutex_
   std::unique_ptr<Ticker> foreign_watch_;  // last: uses the above

@@ -122,10 +122,10 @@ Json HeldSlotJson(const share::SlotStats& slot, const PodsView& pods) {
 
 // Null where it is not known who is nobody's.
 Json ForeignJson(const SharingView& sharing, const std::string& uuid) {
-  for (const ForeignView& gpu : sharing.foreign) {
+  for (const activity::ForeignView& gpu : sharing.foreign) {
     if (gpu.gpu_uuid != uuid) continue;
     Json processes = Json::array();
-    for (const ForeignProcess& process : gpu.processes)
+    for (const activity::ForeignProcess& process : gpu.processes)
       processes.push_back({{"pid", process.pid},
                            {"name", TextOrNull(process.name)},
                            {"memoryBytes", OrNull(process.memory_bytes)}});

@@ -215,18 +215,19 @@ void AddSharing(const SharingView& sharing, PrometheusText& out) {
   }
 }
 
-void AddForeign(const std::vector<ForeignView>& gpus, PrometheusText& out) {
+void AddForeign(const std::vector<activity::ForeignView>& gpus,
+                PrometheusText& out) {
   out.Family("rondo_gpu_foreign_processes", "gauge",
              "Processes that use a shared GPU and are attached to none of its "
              "slots.");
-  for (const ForeignView& gpu : gpus)
+  for (const activity::ForeignView& gpu : gpus)
     out.Sample({{"uuid", gpu.gpu_uuid}},
                static_cast<double>(gpu.processes.size()));
   out.Family("rondo_gpu_foreign_memory_bytes", "gauge",
              "Memory that those hold.");
-  for (const ForeignView& gpu : gpus) {
+  for (const activity::ForeignView& gpu : gpus) {
     std::optional<uint64_t> sum = 0;
-    for (const ForeignProcess& process : gpu.processes)
+    for (const activity::ForeignProcess& process : gpu.processes)
       sum = sum && process.memory_bytes
                 ? std::optional(*sum + *process.memory_bytes)
                 : std::nullopt;
@@ -234,7 +235,7 @@ void AddForeign(const std::vector<ForeignView>& gpus, PrometheusText& out) {
   }
   out.Family("rondo_gpu_foreign_seconds_total", "counter",
              "Time on the GPU that such processes had.");
-  for (const ForeignView& gpu : gpus)
+  for (const activity::ForeignView& gpu : gpus)
     if (gpu.gpu_seconds) out.Sample({{"uuid", gpu.gpu_uuid}}, *gpu.gpu_seconds);
 }
 

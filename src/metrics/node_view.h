@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "activity/stats.h"
 #include "deviceplugin/stats.h"
 #include "nvml/backend.h"
 #include "share/stats.h"
@@ -72,29 +73,13 @@ struct PodsView {
   std::vector<InvalidAnnotation> invalid;
 };
 
-// A process that uses a shared GPU and is attached to none of its slots.
-struct ForeignProcess {
-  uint32_t pid = 0;
-  std::string name;                      // empty: not known
-  std::optional<uint64_t> memory_bytes;  // empty: NVML does not say
-};
-
-// Of one GPU with slots.
-struct ForeignView {
-  std::string gpu_uuid;
-  std::vector<ForeignProcess> processes;
-  // GPU time that such processes had since the agent started; empty: there is
-  // no context-switch log.
-  std::optional<double> gpu_seconds;
-};
-
 // The pods' half (agent/sharing.h).
 struct SharingView {
   bool on = false;      // the library is, or was, put into pods
   std::string problem;  // empty: none
   PodsView pods;
   share::ShareStats stats;
-  std::vector<ForeignView> foreign;  // of the GPUs where it is known
+  std::vector<activity::ForeignView> foreign;  // of the GPUs where it is known
 };
 
 struct NodeView {

@@ -80,13 +80,13 @@ absl::StatusOr<std::unique_ptr<Arbiter>> Arbiter::Create(EventLoop& loop,
       new Arbiter(loop, std::move(options), std::move(lock),
                   std::move(listener), std::move(share)));
   if (heir) arbiter->TakeOver();
-  arbiter->feed_ = std::make_unique<agent::ActivityFeed>(
+  arbiter->feed_ = std::make_unique<share::ActivityBridge>(
       loop, system, *arbiter->share_,
       [calls = arbiter->options_.calls]()
           -> absl::StatusOr<std::shared_ptr<nvml::Backend>> {
         return nvml::Real::Load(nvml::FindLibrary(""), calls);
       },
-      agent::ActivityFeed::Options{});
+      activity::Feed::Options{});
   RONDO_RETURN_IF_ERROR(arbiter->Listen());
   arbiter->TellUngoverned();
   arbiter->StopWhenUnused();

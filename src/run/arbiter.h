@@ -20,7 +20,6 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "agent/activity_feed.h"
 #include "base/event_loop.h"
 #include "base/in_flight.h"
 #include "base/ticker.h"
@@ -29,6 +28,7 @@
 #include "run/control.h"
 #include "run/gpus.h"
 #include "run/inherited.h"
+#include "share/activity_bridge.h"
 #include "share/share.h"
 
 namespace rondo::run {
@@ -90,7 +90,7 @@ class Arbiter {
   const UniqueFd kept_;  // the folder, so that its age does not count
   const UniqueFd listener_;
   std::unique_ptr<share::Share> share_;
-  std::unique_ptr<agent::ActivityFeed> feed_;
+  std::unique_ptr<share::ActivityBridge> feed_;
   std::map<int, Client> clients_;
   // Slots whose run has ended, which processes that it started use or may come
   // to, as daemons do. They keep their limit, and nobody else has them.

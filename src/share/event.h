@@ -10,6 +10,7 @@
 #include <variant>
 #include <vector>
 
+#include "activity/usage.h"
 #include "share/action.h"
 
 namespace rondo::share {
@@ -77,7 +78,7 @@ struct Switched {  // answers Switch, one event a process
 };
 // Who ran since the last such event. Processes left out did not run.
 struct Activity {
-  enum class Source : uint8_t { kSwitchLog, kSampling };
+  using Source = activity::Source;
   struct Run {
     ProcessId process = 0;
     int64_t busy_us = 0;

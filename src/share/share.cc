@@ -73,9 +73,8 @@ class ShareImpl : public Share, public SlotServer::Observer {
   bool Complete() const override;
   absl::Status SetTenant(absl::string_view slot_id, const TenantSpec& tenant,
                          std::optional<uint64_t> limit_bytes) override;
-  void OnActivity(absl::string_view gpu_uuid, Activity::Source source,
-                  MonotonicTime ended, std::chrono::microseconds interval,
-                  const std::vector<PidActivity>& runs) override;
+  void OnActivity(absl::string_view gpu_uuid,
+                  const activity::Usage& usage) override;
   void OnSampleRate(RateCallback callback) override;
   ShareStats Snapshot() override;
 
@@ -208,10 +207,8 @@ absl::Status ShareImpl::SetTenant(absl::string_view slot_id,
   return absl::OkStatus();
 }
 
-void ShareImpl::OnActivity(absl::string_view gpu_uuid, Activity::Source source,
-                           MonotonicTime ended,
-                           std::chrono::microseconds interval,
-                           const std::vector<PidActivity>& runs) {
+void ShareImpl::OnActivity(absl::string_view gpu_uuid,
+                           const activity::Usage& usage) {
   const auto gpu = gpus_.find(std::string(gpu_uuid));
   if (gpu == gpus_.end()) return;
   // A pid may hold several connections (a forked child keeps its parent's);
@@ -225,10 +222,10 @@ void ShareImpl::OnActivity(absl::string_view gpu_uuid, Activity::Source source,
     }
   }
   Activity activity;
-  activity.source = source;
-  activity.age_us = (clock_.Now() - ended).count() / 1000;
-  activity.interval_us = interval.count();
-  for (const PidActivity& run : runs) {
+  activity.source = usage.source;
+  activity.age_us = (clock_.Now() - usage.ended).count() / 1000;
+  activity.interval_us = usage.interval.count();
+  for (const activity::PidActivity& run : usage.runs) {
     const auto process = by_pid.find(run.pid);
     if (process == by_pid.end())
       activity.other_busy_us += run.busy_us;

@@ -21,6 +21,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "activity/usage.h"
 #include "base/clock.h"
 #include "base/event_loop.h"
 #include "config/plan.h"
@@ -61,16 +62,6 @@ struct ShareOptions {
   std::chrono::milliseconds audit_interval{1000};
 };
 
-// Who ran on one GPU since the last report, by pid (activity/switch_log.h, or
-// NVML's utilisation).
-struct PidActivity {
-  int32_t pid = 0;
-  int64_t busy_us = 0;
-  int64_t idle_us = 0;     // since it was last on the GPU; 0 = on it now
-  int64_t stays = 0;       // times that it came onto the GPU
-  int64_t longest_us = 0;  // on it in one go, also from before the interval
-};
-
 class Share {
  public:
   // system must outlive the object. Fails only where run_dir cannot be used.
@@ -96,12 +87,10 @@ class Share {
                                  const TenantSpec& tenant,
                                  std::optional<uint64_t> limit_bytes) = 0;
 
-  // Reports who ran in the interval that ended then (of the clock that Create
-  // was given); pids of nobody here count as others.
-  virtual void OnActivity(absl::string_view gpu_uuid, Activity::Source source,
-                          MonotonicTime ended,
-                          std::chrono::microseconds interval,
-                          const std::vector<PidActivity>& runs) = 0;
+  // Who ran; ended is by the clock that Create was given, and pids of nobody
+  // here count as others.
+  virtual void OnActivity(absl::string_view gpu_uuid,
+                          const activity::Usage& usage) = 0;
   // Called when reports are wanted at another rate: at once with the present
   // one for each GPU, then on each change. An empty callback ends the reports.
   using RateCallback = std::function<void(const std::string& gpu_uuid,

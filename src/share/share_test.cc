@@ -159,8 +159,7 @@ TEST_F(ShareTest, BatchTenantsTakeTurnsBesideALatencyTenant) {
   // Somebody tells who runs, or tiny slices would not be used; of no time at
   // all, or nobody would seem to want a turn.
   const auto report = [&] {
-    share_->OnActivity(kGpu, Activity::Source::kSwitchLog, RealClock().Now(),
-                       milliseconds(0), {});
+    share_->OnActivity(kGpu, {.ended = RealClock().Now()});
   };
   Tenant& latency = Attach(0);
   for (int i = 1; i <= 3; ++i) Attach(i);
@@ -199,8 +198,7 @@ TEST_F(ShareTest, AStuckShimHoldsNobodyUp) {
   Tenant& other = Attach(2);
   bool stuck_ran = false, other_ran = false;
   ASSERT_TRUE(Until([&] {
-    share_->OnActivity(kGpu, Activity::Source::kSwitchLog, RealClock().Now(),
-                       milliseconds(0), {});
+    share_->OnActivity(kGpu, {.ended = RealClock().Now()});
     stuck_ran |= Off(other) && !Off(stuck);
     other_ran |= Off(stuck) && !Off(other);
     return stuck_ran && other_ran;
@@ -231,8 +229,7 @@ TEST_F(ShareTest, ASlowDriverCallOnOneGpuDelaysNoOther) {
   const Tenant &a = *tenants_[4], &b = *tenants_[5];
   bool a_ran = false, b_ran = false;
   EXPECT_TRUE(Until([&] {
-    share_->OnActivity(kOtherGpu, Activity::Source::kSwitchLog,
-                       RealClock().Now(), milliseconds(0), {});
+    share_->OnActivity(kOtherGpu, {.ended = RealClock().Now()});
     a_ran |= Off(b) && !Off(a);
     b_ran |= Off(a) && !Off(b);
     return a_ran && b_ran;

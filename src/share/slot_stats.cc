@@ -86,4 +86,17 @@ SlotStats MakeSlotStats(const SlotSpec& spec, const SlotServer& server,
   return out;
 }
 
+std::optional<std::set<uint32_t>> AttachedPids(const ShareStats& stats,
+                                               const std::string& gpu_uuid) {
+  std::set<uint32_t> pids;
+  for (const SlotStats& slot : stats.slots) {
+    if (slot.gpu_uuid != gpu_uuid) continue;
+    for (const ProcessStats& process : slot.processes) {
+      if (process.pid <= 0) return std::nullopt;
+      pids.insert(static_cast<uint32_t>(process.pid));
+    }
+  }
+  return pids;
+}
+
 }  // namespace rondo::share

@@ -20,7 +20,6 @@
 #include <string>
 #include <thread>
 
-#include "agent/activity_feed.h"
 #include "base/clock.h"
 #include "base/event_loop.h"
 #include "metrics/node_view.h"
@@ -28,6 +27,7 @@
 #include "nvml/real.h"
 #include "rm/abi.h"
 #include "rm/control.h"
+#include "share/activity_bridge.h"
 #include "share/share.h"
 #include "sim/driver/test_node.h"
 #include "sim/driver/test_system.h"
@@ -98,7 +98,7 @@ class Agent {
     auto share = Share::Create(loop_, RealClock(), system, options);
     ASSERT_TRUE(share.ok()) << share.status();
     ASSERT_TRUE((*share)->Configure(config).ok());
-    agent::ActivityFeed feed(
+    ActivityBridge bridge(
         loop_, system, **share,
         [this]() -> absl::StatusOr<std::shared_ptr<nvml::Backend>> {
           return nvml::Real::Load(nvml_library_);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "agent/activity_feed.h"
+#include "activity/feed.h"
 
 #include <linux/capability.h>
 #include <sys/syscall.h>
@@ -15,22 +15,26 @@
 #include "base/log.h"
 #include "base/status.h"
 
-namespace rondo::agent {
+namespace rondo::activity {
 namespace {
 
-std::vector<share::PidActivity> ToRuns(const activity::Report& report) {
-  std::vector<share::PidActivity> runs;
+Usage ToUsage(const Report& report) {
+  Usage usage;
+  usage.source = Source::kSwitchLog;
+  usage.ended = report.ended;
+  usage.interval = std::chrono::duration_cast<std::chrono::microseconds>(
+      std::chrono::nanoseconds(report.interval_ns));
   for (const auto& process : report.processes)
-    runs.push_back(
+    usage.runs.push_back(
         {.pid = static_cast<int32_t>(process.pid),
          .busy_us = static_cast<int64_t>(process.busy_ns / 1000),
          .idle_us = static_cast<int64_t>(process.idle_ns / 1000),
          .stays = static_cast<int64_t>(process.stays),
          .longest_us = static_cast<int64_t>(process.longest_ns / 1000)});
   if (report.other_ns > 0)
-    runs.push_back(
+    usage.runs.push_back(
         {.pid = 0, .busy_us = static_cast<int64_t>(report.other_ns / 1000)});
-  return runs;
+  return usage;
 }
 
 bool HasSysAdmin() {
@@ -49,43 +53,39 @@ std::string Unusable(bool other_users) {
 
 }  // namespace
 
-ActivityFeed::ActivityFeed(EventLoop& loop, rm::System& system,
-                           share::Share& share, OpenNvml open_nvml,
-                           const Options& options)
+Feed::Feed(EventLoop& loop, rm::System& system, OpenNvml open_nvml,
+           OnUsage on_usage, const Options& options)
     : loop_(loop),
-      share_(share),
       open_nvml_(std::move(open_nvml)),
+      on_usage_(std::move(on_usage)),
       reader_(system,
               {.dev_dir = options.dev_dir,
                .retry_open = options.retry_log,
                .unusable = Unusable(options.other_users)},
-              [this](const std::string& uuid, const activity::Report& report) {
-                Post(uuid, report);
+              [this](const std::string& uuid, const Report& report) {
+                Post(uuid, ToUsage(report));
               }),
-      ticker_(options.sample_interval, [this] { Sample(); }) {
-  share_.OnSampleRate(
-      [this](const std::string& uuid, std::chrono::microseconds interval) {
-        // MIG devices share no time.
-        if (!absl::StartsWith(uuid, "GPU-")) return;
-        reader_.SetInterval(uuid, interval);
-        const std::lock_guard lock(mutex_);
-        gpus_.insert(uuid);
-      });
+      ticker_(options.sample_interval, [this] { Sample(); }) {}
+
+Feed::~Feed() { *alive_ = false; }
+
+void Feed::SetInterval(const std::string& gpu_uuid,
+                       std::chrono::microseconds interval) {
+  // MIG devices share no time.
+  if (!absl::StartsWith(gpu_uuid, "GPU-")) return;
+  reader_.SetInterval(gpu_uuid, interval);
+  const std::lock_guard lock(mutex_);
+  gpus_.insert(gpu_uuid);
 }
 
-ActivityFeed::~ActivityFeed() {
-  *alive_ = false;
-  share_.OnSampleRate({});
-}
-
-void ActivityFeed::Sample() {
+void Feed::Sample() {
   std::set<std::string> gpus;
   {
     const std::lock_guard lock(mutex_);
     gpus = gpus_;
   }
   for (const std::string& uuid : gpus) {
-    const activity::Reader::LogState state = reader_.StateOf(uuid);
+    const Reader::LogState state = reader_.StateOf(uuid);
     absl::Status sampled;
     if (state.tried && !state.ready)
       sampled = SampleGpu(uuid);
@@ -95,24 +95,18 @@ void ActivityFeed::Sample() {
   }
 }
 
-absl::Status ActivityFeed::SampleGpu(const std::string& uuid) {
+absl::Status Feed::SampleGpu(const std::string& uuid) {
   if (nvml_ == nullptr) {
     RONDO_ASSIGN_OR_RETURN(nvml_, open_nvml_());
   }
-  RONDO_ASSIGN_OR_RETURN(std::optional<UsageSampler::Sample> sample,
+  RONDO_ASSIGN_OR_RETURN(std::optional<Usage> usage,
                          sampler_.Poll(*nvml_, uuid, UsageSampler::RealNow()));
-  if (!sample) return absl::OkStatus();
-  loop_.Post([this, alive = alive_, uuid, sample = *std::move(sample)] {
-    if (*alive)
-      share_.OnActivity(uuid, share::Activity::Source::kSampling, sample.ended,
-                        sample.interval, sample.runs);
-  });
+  if (usage) Post(uuid, *std::move(usage));
   return absl::OkStatus();
 }
 
-void ActivityFeed::Tell(const std::string& uuid,
-                        const activity::Reader::LogState& state,
-                        const absl::Status& sampled) {
+void Feed::Tell(const std::string& uuid, const Reader::LogState& state,
+                const absl::Status& sampled) {
   std::string news;
   if (!state.ready && sampled.ok())
     news = absl::StrCat("no context-switch log (", state.problem,
@@ -131,16 +125,10 @@ void ActivityFeed::Tell(const std::string& uuid,
     LogWarning(uuid, ": ", news);
 }
 
-void ActivityFeed::Post(const std::string& uuid,
-                        const activity::Report& report) {
-  const auto interval = std::chrono::duration_cast<std::chrono::microseconds>(
-      std::chrono::nanoseconds(report.interval_ns));
-  loop_.Post([this, alive = alive_, uuid, runs = ToRuns(report), interval,
-              ended = report.ended] {
-    if (*alive)
-      share_.OnActivity(uuid, share::Activity::Source::kSwitchLog, ended,
-                        interval, runs);
+void Feed::Post(const std::string& uuid, Usage usage) {
+  loop_.Post([this, alive = alive_, uuid, usage = std::move(usage)] {
+    if (*alive) on_usage_(uuid, usage);
   });
 }
 
-}  // namespace rondo::agent
+}  // namespace rondo::activity

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "agent/foreign_processes.h"
+#include "activity/foreign_processes.h"
 
 #include <algorithm>
-#include <set>
 #include <utility>
 
 #include "absl/strings/ascii.h"
@@ -10,35 +9,18 @@
 #include "base/file.h"
 #include "base/log.h"
 
-namespace rondo::agent {
+namespace rondo::activity {
 namespace {
 
 constexpr MonotonicTime kMinute = std::chrono::minutes(1);
-
-// Attached to a slot of the GPU. Empty: one of them cannot be seen in this pid
-// namespace, so nobody can be told from it.
-std::optional<std::set<uint32_t>> Attached(const std::string& uuid,
-                                           const share::ShareStats& stats) {
-  std::set<uint32_t> pids;
-  for (const share::SlotStats& slot : stats.slots) {
-    if (slot.gpu_uuid != uuid) continue;
-    for (const share::ProcessStats& process : slot.processes) {
-      if (process.pid <= 0) return std::nullopt;
-      pids.insert(static_cast<uint32_t>(process.pid));
-    }
-  }
-  return pids;
-}
 
 }  // namespace
 
 void ForeignProcesses::Update(const std::string& uuid,
                               const std::vector<nvml::Process>& processes,
-                              const share::ShareStats& stats,
-                              const activity::GpuAccount* account,
-                              MonotonicTime now) {
+                              const std::optional<std::set<uint32_t>>& attached,
+                              const GpuAccount* account, MonotonicTime now) {
   Gpu& gpu = gpus_[uuid];
-  const auto attached = Attached(uuid, stats);
   gpu.known = attached.has_value();
   if (!gpu.known) {
     gpu.processes.clear();
@@ -90,11 +72,11 @@ void ForeignProcesses::Tell(const std::string& uuid, uint32_t pid,
                                 : "");
 }
 
-std::vector<metrics::ForeignView> ForeignProcesses::View() const {
-  std::vector<metrics::ForeignView> views;
+std::vector<ForeignView> ForeignProcesses::View() const {
+  std::vector<ForeignView> views;
   for (const auto& [uuid, gpu] : gpus_) {
     if (!gpu.known) continue;
-    metrics::ForeignView& view = views.emplace_back();
+    ForeignView& view = views.emplace_back();
     view.gpu_uuid = uuid;
     if (gpu.busy_ns) view.gpu_seconds = static_cast<double>(*gpu.busy_ns) / 1e9;
     for (const auto& [pid, process] : gpu.processes)
@@ -115,4 +97,4 @@ std::string ProcessName(uint32_t pid) {
   return text;
 }
 
-}  // namespace rondo::agent
+}  // namespace rondo::activity

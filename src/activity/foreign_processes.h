@@ -8,23 +8,22 @@
 //
 // Pure but for one log line a process. One thread.
 
-#ifndef RONDO_AGENT_FOREIGN_PROCESSES_H_
-#define RONDO_AGENT_FOREIGN_PROCESSES_H_
+#ifndef RONDO_ACTIVITY_FOREIGN_PROCESSES_H_
+#define RONDO_ACTIVITY_FOREIGN_PROCESSES_H_
 
 #include <cstdint>
 #include <functional>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
 #include "activity/stats.h"
 #include "base/clock.h"
-#include "metrics/node_view.h"
 #include "nvml/backend.h"
-#include "share/stats.h"
 
-namespace rondo::agent {
+namespace rondo::activity {
 
 class ForeignProcesses {
  public:
@@ -40,16 +39,17 @@ class ForeignProcesses {
   ForeignProcesses(uint32_t own_pid, NameOf name_of)
       : own_pid_(own_pid), name_of_(std::move(name_of)) {}
 
-  // processes: all of that GPU, as NVML lists them now. account: of the GPU;
-  // null: GPU time is not known.
+  // processes: all of that GPU, as NVML lists them now. attached: to a slot of
+  // it; empty: one of them cannot be seen in this pid namespace, so nobody can
+  // be told from it. account: of the GPU; null: GPU time is not known.
   void Update(const std::string& uuid,
               const std::vector<nvml::Process>& processes,
-              const share::ShareStats& stats,
-              const activity::GpuAccount* account, MonotonicTime now);
+              const std::optional<std::set<uint32_t>>& attached,
+              const GpuAccount* account, MonotonicTime now);
   // The GPU is not known any more: nothing of it is told.
   void Forget(const std::string& uuid) { gpus_.erase(uuid); }
 
-  std::vector<metrics::ForeignView> View() const;
+  std::vector<ForeignView> View() const;
 
  private:
   struct Process {
@@ -79,6 +79,6 @@ class ForeignProcesses {
 // "python3", by /proc; printable.
 std::string ProcessName(uint32_t pid);
 
-}  // namespace rondo::agent
+}  // namespace rondo::activity
 
-#endif  // RONDO_AGENT_FOREIGN_PROCESSES_H_
+#endif  // RONDO_ACTIVITY_FOREIGN_PROCESSES_H_

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "agent/usage_sampler.h"
+#include "activity/usage_sampler.h"
 
 #include <algorithm>
 #include <cstdlib>
@@ -8,7 +8,7 @@
 
 #include "base/status.h"
 
-namespace rondo::agent {
+namespace rondo::activity {
 namespace {
 
 using std::chrono::microseconds;
@@ -25,8 +25,8 @@ int64_t ToUs(MonotonicTime time) {
 }
 
 // Each process's share of the samples that name it, in the interval.
-std::vector<share::PidActivity> ToRuns(
-    const std::vector<nvml::ProcessSample>& samples, microseconds interval) {
+std::vector<PidActivity> ToRuns(const std::vector<nvml::ProcessSample>& samples,
+                                microseconds interval) {
   struct Sum {
     int64_t percent = 0, count = 0;
   };
@@ -35,7 +35,7 @@ std::vector<share::PidActivity> ToRuns(
     sums[sample.pid].percent += sample.sm_percent;
     ++sums[sample.pid].count;
   }
-  std::vector<share::PidActivity> runs;
+  std::vector<PidActivity> runs;
   for (const auto& [pid, sum] : sums)
     if (sum.percent > 0)
       runs.push_back(
@@ -53,8 +53,9 @@ UsageSampler::Now UsageSampler::RealNow() {
           .monotonic = RealClock().Now()};
 }
 
-absl::StatusOr<std::optional<UsageSampler::Sample>> UsageSampler::Poll(
-    nvml::Backend& nvml, const std::string& uuid, Now now) {
+absl::StatusOr<std::optional<Usage>> UsageSampler::Poll(nvml::Backend& nvml,
+                                                        const std::string& uuid,
+                                                        Now now) {
   const auto [entry, is_new] = gpus_.try_emplace(uuid);
   Gpu& gpu = entry->second;
   const int64_t jump_us = now.wall_us - gpu.polled.wall_us -
@@ -67,7 +68,8 @@ absl::StatusOr<std::optional<UsageSampler::Sample>> UsageSampler::Poll(
   RONDO_ASSIGN_OR_RETURN(
       const std::vector<nvml::ProcessSample> samples,
       nvml.ProcessSamples(uuid, static_cast<uint64_t>(gpu.ended.wall_us)));
-  Sample report;
+  Usage report;
+  report.source = Source::kSampling;
   if (samples.empty()) {
     // Samples name only those that ran. None for so long: one has ended in the
     // meantime, and there was nobody in it.
@@ -91,4 +93,4 @@ absl::StatusOr<std::optional<UsageSampler::Sample>> UsageSampler::Poll(
   return report;
 }
 
-}  // namespace rondo::agent
+}  // namespace rondo::activity

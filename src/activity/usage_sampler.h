@@ -5,8 +5,8 @@
 //
 // One thread at a time; Poll may block on the driver. Failure: as Backend.
 
-#ifndef RONDO_AGENT_USAGE_SAMPLER_H_
-#define RONDO_AGENT_USAGE_SAMPLER_H_
+#ifndef RONDO_ACTIVITY_USAGE_SAMPLER_H_
+#define RONDO_ACTIVITY_USAGE_SAMPLER_H_
 
 #include <chrono>
 #include <map>
@@ -15,11 +15,11 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "activity/usage.h"
 #include "base/clock.h"
 #include "nvml/backend.h"
-#include "share/share.h"
 
-namespace rondo::agent {
+namespace rondo::activity {
 
 class UsageSampler {
  public:
@@ -29,17 +29,11 @@ class UsageSampler {
   };
   static Now RealNow();
 
-  // Who is left out did not run, or for less than a percent of the interval.
-  struct Sample {
-    MonotonicTime ended{};
-    std::chrono::microseconds interval{};
-    std::vector<share::PidActivity> runs;
-  };
-
-  // What is new on the GPU since the last call; nothing on the first one. After
-  // a whole sample without anybody: a report that says so.
-  absl::StatusOr<std::optional<Sample>> Poll(nvml::Backend& nvml,
-                                             const std::string& uuid, Now now);
+  // Who was on the GPU since the last call; nothing on the first one. After
+  // a whole sample without anybody: a report that says so. Who is left out
+  // did not run, or for less than a percent of the interval.
+  absl::StatusOr<std::optional<Usage>> Poll(nvml::Backend& nvml,
+                                            const std::string& uuid, Now now);
   // The next Poll of the GPU is a first one.
   void Forget(const std::string& uuid) { gpus_.erase(uuid); }
 
@@ -51,6 +45,6 @@ class UsageSampler {
   std::map<std::string, Gpu> gpus_;
 };
 
-}  // namespace rondo::agent
+}  // namespace rondo::activity
 
-#endif  // RONDO_AGENT_USAGE_SAMPLER_H_
+#endif  // RONDO_ACTIVITY_USAGE_SAMPLER_H_

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // NVML's samples made into reports, and when they are asked for.
-#include "agent/activity_feed.h"
+#include "activity/feed.h"
 
 #include <linux/capability.h>
 #include <sys/syscall.h>
@@ -10,26 +10,25 @@
 #include <thread>
 #include <vector>
 
-#include "agent/usage_sampler.h"
+#include "activity/usage_sampler.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "nvml/test_backend.h"
 #include "rm/test_driver.h"
 
-namespace rondo::agent {
+namespace rondo::activity {
 namespace {
 
 using nvml::FakeBackend;
 using std::chrono::microseconds;
 using std::chrono::milliseconds;
-using Source = share::Activity::Source;
 
 constexpr char kGpu[] = "GPU-0";
 
 class UsageSamplerTest : public testing::Test {
  protected:
   // At so many ms after the start.
-  std::optional<UsageSampler::Sample> Poll(int64_t ms) {
+  std::optional<Usage> Poll(int64_t ms) {
     auto sample = sampler_.Poll(nvml_, kGpu,
                                 {.wall_us = kStartUs + ms * 1000 + jump_us_,
                                  .monotonic = milliseconds(ms)});
@@ -108,56 +107,39 @@ TEST_F(UsageSamplerTest, AGpuThatDoesNotTellIsAnError) {
   EXPECT_TRUE(absl::IsUnimplemented(failed.status())) << failed.status();
 }
 
-// Takes the reports; nothing else.
-class FakeShare : public share::Share {
- public:
-  absl::Status Configure(const share::ShareConfig&) override { return {}; }
-  bool Complete() const override { return true; }
-  absl::Status SetTenant(absl::string_view, const share::TenantSpec&,
-                         std::optional<uint64_t>) override {
-    return {};
-  }
-  void OnActivity(absl::string_view uuid, Source source, MonotonicTime,
-                  microseconds,
-                  const std::vector<share::PidActivity>& runs) override {
-    EXPECT_EQ(uuid, kGpu);
-    last = source;
-    ++count;
-    if (source == Source::kSampling && !runs.empty()) sampled_pid = runs[0].pid;
-  }
-  void OnSampleRate(RateCallback callback) override {
-    if (!callback) return;
-    callback(kGpu, milliseconds(5));
-    callback("MIG-0", milliseconds(5));
-  }
-  share::ShareStats Snapshot() override { return {}; }
-
-  std::optional<Source> last;
-  int count = 0;
-  int32_t sampled_pid = 0;
-};
-
-class ActivityFeedTest : public testing::Test {
+class FeedTest : public testing::Test {
  protected:
   void StartFeed(bool other_users = false) {
     feed_.emplace(
-        loop_, driver_, share_,
+        loop_, driver_,
         [this]() -> absl::StatusOr<std::shared_ptr<nvml::Backend>> {
           ++opens_;
           return nvml_;
         },
-        ActivityFeed::Options{.sample_interval = milliseconds(2),
-                              .retry_log = milliseconds(2),
-                              .other_users = other_users});
+        [this](const std::string& uuid, const Usage& usage) {
+          OnUsage(uuid, usage);
+        },
+        Feed::Options{.sample_interval = milliseconds(2),
+                      .retry_log = milliseconds(2),
+                      .other_users = other_users});
+    feed_->SetInterval(kGpu, milliseconds(5));
+    feed_->SetInterval("MIG-0", milliseconds(5));
+  }
+  void OnUsage(const std::string& uuid, const Usage& usage) {
+    EXPECT_EQ(uuid, kGpu);
+    last_ = usage.source;
+    ++count_;
+    if (usage.source == Source::kSampling && !usage.runs.empty())
+      sampled_pid_ = usage.runs[0].pid;
   }
   // Runs the loop until the next reports are of this source only.
   bool Until(Source source) {
     const MonotonicTime end = RealClock().Now() + std::chrono::seconds(20);
     while (RealClock().Now() < end) {
-      share_.last.reset();
-      const int before = share_.count;
+      last_.reset();
+      const int before = count_;
       bool other = false;
-      while (share_.count < before + 5 && RealClock().Now() < end) {
+      while (count_ < before + 5 && RealClock().Now() < end) {
         // Somebody runs all the time.
         nvml_->SetSamples(
             kGpu,
@@ -165,9 +147,9 @@ class ActivityFeedTest : public testing::Test {
               .time_us = static_cast<uint64_t>(UsageSampler::RealNow().wall_us),
               .sm_percent = 40}});
         loop_.RunOnce(milliseconds(10));
-        other |= share_.last && *share_.last != source;
+        other |= last_ && *last_ != source;
       }
-      if (!other) return share_.last.has_value();
+      if (!other) return last_.has_value();
     }
     return false;
   }
@@ -179,25 +161,27 @@ class ActivityFeedTest : public testing::Test {
 
   EventLoop loop_;
   rm::TestDriver driver_;
-  FakeShare share_;
+  std::optional<Source> last_;
+  int count_ = 0;
+  int32_t sampled_pid_ = 0;
   std::shared_ptr<FakeBackend> nvml_ = std::make_shared<FakeBackend>();
   std::atomic<int> opens_{0};
-  std::optional<ActivityFeed> feed_;
+  std::optional<Feed> feed_;
 };
 
 constexpr uint32_t kNoPermission = 0x1b;
 
-TEST_F(ActivityFeedTest, WhereTheLogIsReadNvmlIsNotAsked) {
+TEST_F(FeedTest, WhereTheLogIsReadNvmlIsNotAsked) {
   StartFeed();
   EXPECT_TRUE(Until(Source::kSwitchLog));
   EXPECT_EQ(opens_, 0);
 }
 
-TEST_F(ActivityFeedTest, SamplesFromTheFailureUntilTheLogOpens) {
+TEST_F(FeedTest, SamplesFromTheFailureUntilTheLogOpens) {
   SetLog(kNoPermission, rm::kOk);
   StartFeed();
   EXPECT_TRUE(Until(Source::kSampling));
-  EXPECT_EQ(share_.sampled_pid, 7);
+  EXPECT_EQ(sampled_pid_, 7);
   EXPECT_EQ(opens_, 1);
   SetLog(rm::kOk, rm::kOk);
   EXPECT_TRUE(Until(Source::kSwitchLog));
@@ -208,7 +192,7 @@ TEST_F(ActivityFeedTest, SamplesFromTheFailureUntilTheLogOpens) {
   EXPECT_EQ(opens_, 1) << "once";
 }
 
-TEST_F(ActivityFeedTest, ALogThatHidesTenantsIsNotRead) {
+TEST_F(FeedTest, ALogThatHidesTenantsIsNotRead) {
   __user_cap_header_struct header{.version = _LINUX_CAPABILITY_VERSION_3,
                                   .pid = 0};
   __user_cap_data_struct before[_LINUX_CAPABILITY_U32S_3] = {};
@@ -224,11 +208,11 @@ TEST_F(ActivityFeedTest, ALogThatHidesTenantsIsNotRead) {
   ASSERT_EQ(syscall(SYS_capset, &header, before), 0);
 }
 
-TEST_F(ActivityFeedTest, WithoutADriverThereAreSamplesAllTheSame) {
+TEST_F(FeedTest, WithoutADriverThereAreSamplesAllTheSame) {
   driver_.absent = true;
   StartFeed();
   EXPECT_TRUE(Until(Source::kSampling));
 }
 
 }  // namespace
-}  // namespace rondo::agent
+}  // namespace rondo::activity

@@ -1,12 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "agent/foreign_processes.h"
+#include "activity/foreign_processes.h"
 
 #include <sys/prctl.h>
 #include <unistd.h>
 
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
 #include "gtest/gtest.h"
 
-namespace rondo::agent {
+namespace rondo::activity {
 namespace {
 
 using std::chrono::seconds;
@@ -16,27 +21,18 @@ constexpr uint32_t kAgent = 1;
 
 class ForeignProcessesTest : public testing::Test {
  protected:
-  ForeignProcessesTest() {
-    share::SlotStats slot;
-    slot.gpu_uuid = kGpu;
-    slot.processes.push_back({.pid = 10});
-    stats_.slots.push_back(slot);
-    slot.gpu_uuid = "GPU-1";
-    slot.processes[0].pid = 30;
-    stats_.slots.push_back(slot);
-    account_.ready = true;
-  }
+  ForeignProcessesTest() { account_.ready = true; }
   // At so many seconds.
-  metrics::ForeignView Update(const std::vector<nvml::Process>& processes,
-                              int at, bool with_account = true) {
-    foreign_.Update(kGpu, processes, stats_, with_account ? &account_ : nullptr,
-                    seconds(at));
+  ForeignView Update(const std::vector<nvml::Process>& processes, int at,
+                     bool with_account = true) {
+    foreign_.Update(kGpu, processes, attached_,
+                    with_account ? &account_ : nullptr, seconds(at));
     const auto views = foreign_.View();
-    return views.empty() ? metrics::ForeignView() : views[0];
+    return views.empty() ? ForeignView() : views[0];
   }
 
-  share::ShareStats stats_;
-  activity::GpuAccount account_;
+  std::optional<std::set<uint32_t>> attached_{{10}};
+  GpuAccount account_;
   int names_ = 0;  // asked for; one a line of the log
   ForeignProcesses foreign_{kAgent, [this](uint32_t pid) {
                               ++names_;
@@ -70,9 +66,9 @@ TEST_F(ForeignProcessesTest, WhoIsInNoSlotOfTheGpuCountsAfterAWhile) {
 TEST_F(ForeignProcessesTest, WhoAttachesInTimeIsNotForeign) {
   Update({{20, 1}}, 0);
   Update({{20, 1}}, 1);
-  stats_.slots[0].processes.push_back({.pid = 20});
+  attached_->insert(20);
   EXPECT_TRUE(Update({{20, 1}}, 2).processes.empty());
-  stats_.slots[0].processes.pop_back();
+  attached_->erase(20);
   EXPECT_TRUE(Update({{20, 1}}, 3).processes.empty()) << "counted from here";
   EXPECT_EQ(Update({{20, 1}}, 5).processes.size(), 1u);
 }
@@ -81,7 +77,7 @@ TEST_F(ForeignProcessesTest, AProcessThatCannotBeSeenMakesItUnknown) {
   Update({{20, 1}}, 0);
   Update({{20, 1}}, 2);
   EXPECT_EQ(foreign_.View().size(), 1u);
-  stats_.slots[0].processes.push_back({.pid = 0});
+  attached_.reset();
   Update({{20, 1}}, 3);
   EXPECT_TRUE(foreign_.View().empty());
 }
@@ -128,4 +124,4 @@ TEST(ProcessNameTest, IsOneLineWhateverTheProcessCallsItself) {
 }
 
 }  // namespace
-}  // namespace rondo::agent
+}  // namespace rondo::activity
