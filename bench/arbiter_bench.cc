@@ -4,7 +4,7 @@
 // to 500 times a second, with a latency tenant and n - 1 batch tenants.
 #include <benchmark/benchmark.h>
 
-#include "share/arbiter.h"
+#include "share/time/arbiter.h"
 
 namespace rondo::share {
 namespace {

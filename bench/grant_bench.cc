@@ -7,7 +7,7 @@
 #include <thread>
 
 #include "base/file.h"
-#include "share/ledger.h"
+#include "share/memory/ledger.h"
 #include "share/slot_server.h"
 #include "share/test_shim.h"
 

@@ -14,7 +14,7 @@
 #include <string>
 #include <vector>
 
-#include "share/event.h"
+#include "share/time/event.h"
 
 namespace rondo::agent {
 

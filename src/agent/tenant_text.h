@@ -11,7 +11,7 @@
 
 #include "absl/strings/string_view.h"
 #include "config/amount.h"
-#include "share/event.h"
+#include "share/time/event.h"
 
 namespace rondo::agent {
 

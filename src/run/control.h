@@ -18,7 +18,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
-#include "share/event.h"
+#include "share/time/event.h"
 
 namespace rondo::run {
 

@@ -20,7 +20,7 @@
 #include <vector>
 
 #include "rm/gpu.h"
-#include "share/ledger.h"
+#include "share/ids.h"
 #include "wire/messages.h"
 
 namespace rondo::share {

@@ -8,7 +8,7 @@
 #include <map>
 #include <vector>
 
-#include "share/ledger.h"
+#include "share/memory/ledger.h"
 #include "share/slot_server.h"
 #include "wire/codec.h"
 

@@ -18,9 +18,10 @@
 
 #include "base/clock.h"
 #include "base/event_loop.h"
-#include "share/arbiter.h"
+#include "share/ids.h"
 #include "share/slot_server.h"
-#include "share/suspender.h"
+#include "share/time/arbiter.h"
+#include "share/time/suspender.h"
 
 namespace rondo::share {
 

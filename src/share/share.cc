@@ -12,11 +12,11 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "base/status.h"
-#include "share/audit.h"
 #include "share/gpu_share.h"
+#include "share/memory/audit.h"
 #include "share/slot_server.h"
 #include "share/slot_stats.h"
-#include "share/suspender.h"
+#include "share/time/suspender.h"
 
 namespace rondo::share {
 namespace {

@@ -26,8 +26,8 @@
 #include "base/event_loop.h"
 #include "config/plan.h"
 #include "rm/system.h"
-#include "share/event.h"
 #include "share/stats.h"
+#include "share/time/event.h"
 
 namespace rondo::share {
 

@@ -12,11 +12,11 @@
 #include <string>
 
 #include "absl/status/status.h"
-#include "share/audit.h"
-#include "share/event.h"
+#include "share/memory/audit.h"
 #include "share/share.h"
 #include "share/slot_server.h"
 #include "share/stats.h"
+#include "share/time/event.h"
 
 namespace rondo::share {
 

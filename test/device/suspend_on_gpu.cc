@@ -4,10 +4,11 @@
 // are they counted, does a new slice undo one, what does a stale handle in the
 // list do. Two tenants run; one is the subject, the other shows that the GPU
 // goes on. Says after each step whether the subject runs, and judges that by
-// what share/suspensions.h takes the driver to do. Then: what such calls cost
-// the requests of another program, when the subject has no work; and whether
-// setting the slice that it has takes an idle context off the GPU, which stays
-// there, in the log, until somebody else comes.
+// what share/time/suspensions.h takes the driver to do. Then: what such calls
+// cost the requests of another program, when the subject has no work; and
+// whether setting the slice that it has takes an idle context off the GPU,
+// which stays there, in the log, until somebody else comes.
+//
 // Usage: suspend_on_gpu PATH-OF-RONDO-TENANT; run by test/device/run.
 
 #include <fcntl.h>
