@@ -77,8 +77,6 @@ inline constexpr uint32_t kCtrlGetTimeslice = 0xa06c0104;
 struct TimesliceParams {
   uint64_t us;
 };
-inline constexpr uint32_t kDefaultComputeSliceUs = 2048;  // libcuda's choice
-inline constexpr uint32_t kDefaultCopySliceUs = 1024;     // the driver's
 
 // --- on a subdevice: suspends (disable = 1) or resumes up to 64 channels ----
 inline constexpr uint32_t kCtrlDisableChannels = 0x2080110b;

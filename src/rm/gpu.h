@@ -38,7 +38,7 @@ inline constexpr size_t kMostChannels = kMaxChannelsPerCall;
 
 // Suspends (or resumes) at most so many channels of any process, mid-kernel, in
 // about 0.6 ms (0.3 ms): all of them, or on an error none. An unknown handle is
-// one. Suspensions are counted by the driver (share/suspensions.h).
+// one. Suspensions are counted by the driver (share/time/suspensions.h).
 absl::Status SwitchChannels(Client& client, const Gpu& gpu, bool suspend,
                             const std::vector<Channel>& channels);
 

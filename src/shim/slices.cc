@@ -3,6 +3,7 @@
 #include "shim/slices.h"
 
 #include "rm/control.h"
+#include "rm/facts.h"
 #include "shim/driver.h"
 
 namespace rondo::shim {

@@ -108,8 +108,9 @@ struct Channels {
 };
 static_assert(sizeof(Channels) == 272);
 
-// Below this a slice is tiny: shorter than a context switch (82 us), so that
-// two runnable groups on such slices make no progress at all.
+// Below this a slice is tiny: hardly longer than what it takes to come onto the
+// GPU (rm/facts.h), so that two runnable groups on such slices make no
+// progress.
 inline constexpr uint32_t kLeastSharedSliceUs = 200;
 struct Slice {
   static constexpr Type kType = Type::kSlice;

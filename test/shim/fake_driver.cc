@@ -17,6 +17,7 @@
 
 #include "rm/abi.h"
 #include "rm/control.h"
+#include "rm/facts.h"
 #include "rm/memory.h"
 #include "rm/sharing.h"
 

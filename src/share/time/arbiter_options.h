@@ -7,6 +7,7 @@
 
 #include <cstdint>
 
+#include "rm/facts.h"
 #include "share/time/controls.h"
 
 namespace rondo::share {
@@ -22,8 +23,9 @@ struct ArbiterOptions {
   // One rotation of those who may run beside a latency tenant, if not alone.
   int64_t mixed_period_us = 4'000;
   // Of one of ours beside programs without Rondo: the driver's own.
-  uint32_t crowded_slice_us = 2'048;
-  uint32_t least_slice_us = 500;  // a switch costs 82
+  uint32_t crowded_slice_us = rm::kDefaultComputeSliceUs;
+  // Several times what a switch costs (rm::kContextSwitchUs and kRefillUs).
+  uint32_t least_slice_us = 500;
   int64_t duty_us = 200'000;      // of a limit: so much is its largest burst
   int64_t idle_start_us = 2'500;  // unused since the turn began: skip
   int64_t idle_us = 5'000;        // unused after having run: skip

@@ -8,6 +8,10 @@
 namespace rondo::share {
 namespace {
 
+// A group that comes onto the GPU must get to its work within the slice.
+static_assert(wire::kLeastSharedSliceUs > rm::kContextSwitchUs &&
+              wire::kLeastSharedSliceUs > rm::kRefillUs);
+
 // A process that answers nothing is asked no more than this often in advance.
 constexpr size_t kMaxInFlight = 16;
 constexpr int kBrokenAfter = 3;

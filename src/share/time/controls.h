@@ -24,6 +24,7 @@
 #include <map>
 #include <vector>
 
+#include "rm/facts.h"
 #include "share/ids.h"
 #include "share/time/action.h"
 #include "wire/messages.h"
@@ -32,11 +33,11 @@ namespace rondo::share {
 
 struct ControlOptions {
   // What libcuda sets on a compute group: in force until we say otherwise.
-  uint32_t default_slice_us = 2048;
-  // Below this a slice is tiny: a switch costs 82 us.
+  uint32_t default_slice_us = rm::kDefaultComputeSliceUs;
+  // Below this a slice is tiny.
   uint32_t floor_us = wire::kLeastSharedSliceUs;
   // Where a group goes that must leave a tiny slice at once.
-  uint32_t safe_slice_us = 2048;
+  uint32_t safe_slice_us = rm::kDefaultComputeSliceUs;
   // Changes that nothing urgent asks for are this far apart, per process: each
   // takes the group off the GPU.
   int64_t slice_interval_us = 200'000;

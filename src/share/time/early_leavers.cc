@@ -3,10 +3,11 @@
 
 #include <algorithm>
 
+#include "rm/facts.h"
+
 namespace rondo::share {
 namespace {
 
-constexpr double kSwitchUs = 82;
 constexpr double kLeastStays = 4;  // fewer tell nothing
 // A stay of this part of the slice is all of it: the log's ends are not exact.
 constexpr double kWhole = 0.93;
@@ -31,7 +32,8 @@ double SliceFactor(std::vector<Stays>* tenants, double window_us) {
     t.leaves = false;
     if (t.count < kLeastStays) continue;
     // On beyond its slice only while nobody else wanted the GPU.
-    rotation_us += t.groups * (std::min(MeanStay(t), t.slice_us) + kSwitchUs);
+    rotation_us +=
+        t.groups * (std::min(MeanStay(t), t.slice_us) + rm::kContextSwitchUs);
   }
   double factor = 1;
   const auto waits = [&](const Stays& t) {

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The arbiter on a toy of the hardware's scheduler: round robin over runnable
-// groups, 82 us a switch, no progress between tiny slices, and the measured
-// costs of suspending, resuming and setting a slice. What the arbiter learns of
-// the use comes as from the context-switch log, as from NVML's samples, or not
-// at all.
+// groups, a switch from one to the next, no progress between tiny slices, and
+// the measured costs of suspending, resuming and setting a slice. What the
+// arbiter learns of the use comes as from the context-switch log, as from
+// NVML's samples, or not at all.
 
 #ifndef RONDO_SHARE_TIME_TEST_GPU_H_
 #define RONDO_SHARE_TIME_TEST_GPU_H_
@@ -16,12 +16,17 @@
 #include <variant>
 #include <vector>
 
+#include "rm/facts.h"
 #include "share/time/arbiter.h"
 
 namespace rondo::share {
 
-inline constexpr int64_t kStepUs = 10, kSwitchUs = 80;
-inline constexpr int64_t kSuspendUs = 600, kResumeUs = 320, kSetSliceUs = 260;
+inline constexpr int64_t kStepUs = 10;
+constexpr int64_t WholeSteps(int64_t us) { return us / kStepUs * kStepUs; }
+inline constexpr int64_t kSwitchUs = WholeSteps(rm::kContextSwitchUs);
+inline constexpr int64_t kSuspendUs = WholeSteps(rm::kSuspendUs);
+inline constexpr int64_t kResumeUs = WholeSteps(rm::kResumeUs);
+inline constexpr int64_t kSetSliceUs = WholeSteps(rm::kSetSliceByMessageUs);
 // NVML's samples are asked for so often, and so old in the worst case.
 inline constexpr int64_t kHeldUpUs = 8'000;
 inline constexpr int64_t kPollUs = 250'000;
@@ -58,7 +63,8 @@ class Sim {
   }
 
   // A program that is nobody's to the arbiter.
-  void AddOutsider(ProcessId id, Load load, uint32_t slice_us = 2048) {
+  void AddOutsider(ProcessId id, Load load,
+                   uint32_t slice_us = rm::kDefaultComputeSliceUs) {
     Group group;
     group.outside = true;
     group.load = load;
@@ -145,7 +151,7 @@ class Sim {
   struct Group {
     TenantId tenant = 0;
     Load load;
-    uint32_t slice_us = 2048;
+    uint32_t slice_us = rm::kDefaultComputeSliceUs;
     bool runnable = true;
     bool outside = false;
     int64_t next_us = 0;  // when the next request comes

@@ -14,12 +14,14 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "rm/facts.h"
 #include "share/time/arbiter.h"
+#include "wire/messages.h"
 
 namespace rondo::share {
 
 struct WorldGroup {
-  uint32_t slice_us = 2048;
+  uint32_t slice_us = rm::kDefaultComputeSliceUs;
   bool runnable = true;
 };
 
@@ -31,8 +33,8 @@ struct WorldProcess {
 
 class World {
  public:
-  static constexpr uint32_t kFloorUs = 200;
-  static constexpr uint32_t kDefaultUs = 2048;
+  static constexpr uint32_t kFloorUs = wire::kLeastSharedSliceUs;
+  static constexpr uint32_t kDefaultUs = rm::kDefaultComputeSliceUs;
 
   // A Switch with the number of groups that each process had when it was
   // emitted: the channel list goes with the call.

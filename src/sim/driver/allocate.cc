@@ -2,6 +2,7 @@
 //
 // Escapes that make objects: RM_ALLOC and the older VID_HEAP_CONTROL.
 #include "rm/control.h"
+#include "rm/facts.h"
 #include "rm/memory.h"
 #include "sim/driver/resource_manager.h"
 

@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "rm/control.h"
+#include "rm/facts.h"
 #include "rm/memory.h"
 #include "rm/sharing.h"
 #include "sim/driver/resource_manager.h"
@@ -14,13 +15,6 @@ namespace {
 
 constexpr uint32_t kAnyClass = 0;
 constexpr uint32_t kAnyChannel = 0x6f;
-
-// What the calls take on an H200, in nanoseconds.
-constexpr int64_t kSetTimesliceNs = 165'000;
-constexpr int64_t kForeignTimesliceNs = 37'000;
-constexpr int64_t kPreemptNs = 324'000;
-constexpr int64_t kSuspendNs = 900'000;
-constexpr int64_t kResumeNs = 550'000;
 
 constexpr uint32_t kRootUid = 0;
 
@@ -93,7 +87,8 @@ uint32_t ResourceManager::RunControl(const Caller& caller,
   const Control* const control = FindControl(arg.cmd);
   Client* const client = objects_.FindOwn(arg.client, caller.connection);
   if (client == nullptr) {
-    if (arg.cmd == rm::kCtrlSetTimeslice) *delay_ns = kForeignTimesliceNs;
+    if (arg.cmd == rm::kCtrlSetTimeslice)
+      *delay_ns = rm::kSetSliceRefusedUs * 1000;
     return rm::kInvalidClient;
   }
   Object* const object =
@@ -125,7 +120,7 @@ uint32_t ResourceManager::SetTimeslice(Call* call) {
     counts->least_slice_us = std::min(counts->least_slice_us, us);
     counts->most_slice_us = std::max(counts->most_slice_us, us);
   }
-  call->delay_ns = kSetTimesliceNs;
+  call->delay_ns = rm::kSetSliceUs * 1000;
   return rm::kOk;
 }
 
@@ -141,7 +136,7 @@ uint32_t ResourceManager::Preempt(Call* call) {
     return rm::kInvalidArgument;
   const ChannelGroup& group = *call->object->group;
   if (group.id != kNoGroup) group.card->engine()->Preempt(group.id);
-  call->delay_ns = kPreemptNs;
+  call->delay_ns = rm::kPreemptUs * 1000;
   return rm::kOk;
 }
 
@@ -172,7 +167,8 @@ uint32_t ResourceManager::DisableChannels(Call* call) {
           p->disable != 0 && p->only_scheduling != 0);
   CardCounts* const counts = call->object->card->counts();
   ++(p->disable != 0 ? counts->suspensions : counts->resumptions);
-  call->delay_ns = p->disable != 0 ? kSuspendNs : kResumeNs;
+  call->delay_ns =
+      1000 * (p->disable != 0 ? rm::kSuspendTrainingUs : rm::kResumeTrainingUs);
   return rm::kOk;
 }
 

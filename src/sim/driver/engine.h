@@ -7,8 +7,8 @@
 // every figure is exact and repeatable.
 //
 // Threads: none of its own; the caller serialises. Failure: none; unknown ids
-// are programming errors and are ignored. Numbers: measured on an H200, driver
-// 580 (docs/sim-driver.md says which figure each explains).
+// are programming errors and are ignored. Numbers: rm/facts.h;
+// docs/sim-driver.md says which figure each explains.
 
 #ifndef RONDO_SIM_DRIVER_ENGINE_H_
 #define RONDO_SIM_DRIVER_ENGINE_H_
@@ -21,6 +21,8 @@
 #include <map>
 #include <vector>
 
+#include "rm/facts.h"
+
 namespace rondo::sim::driver {
 
 using GroupId = uint64_t;
@@ -30,12 +32,12 @@ inline constexpr uint32_t kChannels = 8;  // of one group
 
 struct EngineTiming {
   // From one group's last moment on the engine to the next one's first.
-  int64_t switch_ns = 82'000;
+  int64_t switch_ns = rm::kContextSwitchUs * 1000;
   // What a group that comes back needs, inside its slice, before its kernels
   // make progress. A slice below it makes none: the livelock of tiny slices.
-  int64_t refill_ns = 100'000;
+  int64_t refill_ns = rm::kRefillUs * 1000;
   // Between two kernels of one channel.
-  int64_t launch_gap_ns = 2'700;
+  int64_t launch_gap_ns = rm::kLaunchGapNs;
 };
 
 // One entry of a channel, done in order.

@@ -5,6 +5,7 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "rm/facts.h"
 #include "rm/sharing.h"
 #include "sim/driver/test_client.h"
 

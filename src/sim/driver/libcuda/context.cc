@@ -6,6 +6,7 @@
 
 #include "rm/abi.h"
 #include "rm/control.h"
+#include "rm/facts.h"
 #include "sim/driver/libcuda/node.h"
 
 namespace rondo::sim::cuda {
