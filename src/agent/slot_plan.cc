@@ -39,7 +39,6 @@ share::ShareConfig MakeShareConfig(
   share::ShareConfig config;
   config.period = options.period;
   config.turn = options.turn;
-  config.standard_takes_turns = options.standard_takes_turns;
   for (const deviceplugin::SlotGroup& group : groups) {
     share::SlotSpec spec;
     spec.gpu_uuid = group.uuid;

@@ -25,10 +25,8 @@ TEST(MakeShareConfig, AutoDividesWhatIsUsableInWholeMebibytes) {
   options.on_agent_loss = config::OnAgentLoss::kOpen;
   options.managed = config::ManagedMode::kIgnore;
   options.turn = std::chrono::seconds(2);
-  options.standard_takes_turns = true;
   const share::ShareConfig config = MakeShareConfig(options, groups);
   EXPECT_EQ(config.turn, std::chrono::seconds(2));
-  EXPECT_TRUE(config.standard_takes_turns);
   ASSERT_EQ(config.slots.size(), 7u);
   EXPECT_EQ(config.slots[2].id(), "GPU-a::2");
   EXPECT_EQ(config.slots[2].limit_bytes, 3413 * kMiB);

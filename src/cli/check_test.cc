@@ -90,6 +90,8 @@ INSTANTIATE_TEST_SUITE_P(
         Golden{"rondo.txt", "rondo.yaml"},
         Golden{"rondo_on_node.txt", "rondo.yaml --node node-a100.json"},
         Golden{"rondo_too_big.txt", "rondo.yaml --node node-t4.json"},
+        Golden{"rondo_gone.txt", "rondo_gone.yaml --against rondo.yaml"},
+        Golden{"rondo_gone_strict.txt", "rondo_gone.yaml --strict"},
         Golden{"mixed.txt", "mixed.yaml"},
         Golden{"mixed_on_node.txt", "mixed.yaml --node node-plain.json"},
         Golden{"configmap.txt", "configmap.yaml"},

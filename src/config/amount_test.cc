@@ -256,8 +256,7 @@ TEST(Amounts, InTheConfigHaveAPlaceAndARemedy) {
        "enforce, observe, off)"},
       {"standardTakesTurns: 1",
        "`rondo.standardTakesTurns` must be true or "
-       "false, not the number 1 (write true or "
-       "false)"},
+       "false, not the number 1 (take it out: it has no effect any more)"},
   };
   for (const auto& row : kRows) {
     const CompileResult result =

@@ -171,11 +171,6 @@ void CompareRondo(const RondoOptions& from, const RondoOptions& to,
   };
   duration("period", from.period, to.period);
   duration("turn", from.turn, to.turn);
-  if (from.standard_takes_turns != to.standard_takes_turns) {
-    changes.push_back({absl::StrCat("rondo.standardTakesTurns: ",
-                                    to.standard_takes_turns ? "on" : "off"),
-                       "for running pods too, at once"});
-  }
 }
 
 }  // namespace

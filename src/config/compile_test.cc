@@ -186,7 +186,18 @@ INSTANTIATE_TEST_SUITE_P(
         Row{"StandardTakesTurns",
             Share("name: gpu, replicas: 2") +
                 "\nrondo: {standardTakesTurns: true}",
-            true, ""},
+            true,
+            "warning rondo-no-effect 3:29 `rondo.standardTakesTurns` has no "
+            "effect any more (take it out; standard tenants take turns where "
+            "it helps)"},
+        Row{"StandardTakesTurnsFalse",
+            Share("name: gpu, replicas: 2") +
+                "\nrondo: {standardTakesTurns: no}",
+            true, "warning rondo-no-effect 3:29 `rondo.standardTakesTurns`"},
+        Row{"StandardTakesTurnsIsNotSuggested",
+            "rondo: {standardTakesTurn: true}", false,
+            "(known keys: memory, slotMemory, managed, period, turn, "
+            "injection, onAgentLoss)"},
         Row{"NothingIsShared", "rondo: {memory: enforce}", true,
             "warning rondo-no-effect 1:8 `rondo` has no effect: nothing is "
             "shared"},
@@ -268,16 +279,27 @@ TEST(CompileTest, AbsentRondoKeyMeansNvidiasBehaviour) {
 TEST(CompileTest, RondoValuesReachThePlan) {
   const RondoOptions options =
       Compile(
-          "rondo: {slotMemory: 1.5Gi, period: 20ms, turn: 1s, "
-          "standardTakesTurns: yes, injection: cdi}")
+          "rondo: {slotMemory: 1.5Gi, period: 20ms, turn: 1s, injection: cdi}")
           .plan->rondo;
-  EXPECT_TRUE(options.standard_takes_turns);
   EXPECT_EQ(options.injection, Injection::kCdi);
-  EXPECT_FALSE(Compile("rondo: {standardTakesTurns: false}")
-                   .plan->rondo.standard_takes_turns);
   EXPECT_EQ(options.slot_memory_bytes, uint64_t{1536} << 20);
   EXPECT_EQ(options.period, std::chrono::milliseconds(20));
   EXPECT_EQ(options.turn, std::chrono::seconds(1));
+}
+
+TEST(CompileTest, AKeyThatWentIsOneWarningAndAnErrorIfStrict) {
+  for (const char* value : {"true", "false", "yes"}) {
+    CompileResult result = Compile(
+        Share("name: gpu, replicas: 2",
+              absl::StrCat("rondo:\n  standardTakesTurns: ", value, "\n")));
+    EXPECT_TRUE(result.ok());
+    const std::string told =
+        " rondo-no-effect 3:23 `rondo.standardTakesTurns` has no effect any "
+        "more (take it out; standard tenants take turns where it helps)\n";
+    EXPECT_EQ(Problems(result.problems), "warning" + told);
+    MakeStrict(result.problems);
+    EXPECT_EQ(Problems(result.problems), "error" + told);
+  }
 }
 
 TEST(CompileTest, SharingReachesThePlan) {

@@ -161,10 +161,13 @@ void ReadKey(absl::string_view key, const Node& node, RondoSpec& spec,
     ReadDuration(node, key, 10ms, 60s, options.turn, problems);
   } else if (key == "standardTakesTurns") {
     if (node.kind == Kind::kBool) {
-      options.standard_takes_turns = node.boolean;
+      problems.push_back(MakeProblem(
+          Code::kRondoNoEffect, node.mark.line, node.mark.column,
+          "`rondo.standardTakesTurns` has no effect any more",
+          "take it out; standard tenants take turns where it helps"));
     } else {
       BadType(node, "rondo.standardTakesTurns", "true or false",
-              "write true or false", problems);
+              "take it out: it has no effect any more", problems);
     }
   } else if (key == "injection") {
     spec.injection_mark = node.mark;

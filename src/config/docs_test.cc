@@ -76,5 +76,15 @@ TEST_F(DocsTest, NamesEveryKeyOfOurs) {
   }
 }
 
+TEST_F(DocsTest, NamesEveryKeyThatWent) {
+  const size_t start = docs_.find("**Keys that went.**");
+  ASSERT_NE(start, docs_.npos);
+  const std::string note =
+      docs_.substr(start, docs_.find("\n\n", start) - start);
+  for (const char* key : FindSection("rondo")->gone) {
+    EXPECT_THAT(note, HasSubstr(absl::StrCat("`rondo.", key, "`")));
+  }
+}
+
 }  // namespace
 }  // namespace rondo::config

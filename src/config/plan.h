@@ -115,9 +115,6 @@ struct RondoOptions {
   ManagedMode managed = ManagedMode::kCount;
   std::chrono::microseconds period{40'000};
   std::chrono::microseconds turn{500'000};
-  // Standard tenants take turns as batch tenants do, while a latency tenant is
-  // there.
-  bool standard_takes_turns = false;
   Injection injection = Injection::kNone;
   OnAgentLoss on_agent_loss = OnAgentLoss::kClosed;
 };

@@ -148,7 +148,6 @@ Json RondoJson(const RondoOptions& options) {
       .Set("managed", Json::Text(kManaged[static_cast<int>(options.managed)]))
       .Set("period", Json::Text(FormatDuration(options.period)))
       .Set("turn", Json::Text(FormatDuration(options.turn)))
-      .Set("standardTakesTurns", Json::Bool(options.standard_takes_turns))
       .Set("injection",
            Json::Text(kInjection[static_cast<int>(options.injection)]))
       .Set("onAgentLoss",

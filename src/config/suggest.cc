@@ -57,8 +57,9 @@ std::vector<Section> MakeSections() {
       {"rondo",
        "`rondo`",
        false,
-       {"memory", "slotMemory", "managed", "period", "turn",
-        "standardTakesTurns", "injection", "onAgentLoss"}},
+       {"memory", "slotMemory", "managed", "period", "turn", "injection",
+        "onAgentLoss"},
+       {"standardTakesTurns"}},
   };
 }
 
@@ -155,6 +156,9 @@ const Section* FindSection(absl::string_view path) {
 
 const char* MatchKey(const Section& section, absl::string_view key) {
   for (const char* candidate : section.keys) {
+    if (key == candidate) return candidate;
+  }
+  for (const char* candidate : section.gone) {
     if (key == candidate) return candidate;
   }
   if (!section.any_case) return nullptr;

@@ -22,6 +22,9 @@ struct Section {
   // timeSlicing, mps and the entries of a list only as written.
   bool any_case;
   std::vector<const char*> keys;
+  // Accepted for one more release, so that a config need not change in the same
+  // moment as the agent; whoever reads them warns. Never suggested.
+  std::vector<const char*> gone = {};
 };
 
 // Never null: asking for a path that does not exist is a bug.
