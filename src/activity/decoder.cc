@@ -38,6 +38,10 @@ void Decoder::Close(uint64_t at_ns) {
   if (!open_) return;
   Count(open_pid_, open_ns_, at_ns);
   open_ = false;
+  const auto used = used_.find(open_pid_);
+  if (used == used_.end() || at_ns < came_ns_) return;
+  ++used->second.ended;
+  used->second.ended_ns += at_ns - came_ns_;
 }
 
 void Decoder::Add(const rm::SwitchRecord& record) {
@@ -82,8 +86,8 @@ Report Decoder::Take(uint64_t now_ns) {
     const uint64_t idle = (open_ && open_pid_ == pid) || used.last_ns > now_ns
                               ? 0
                               : now_ns - used.last_ns;
-    report.processes.push_back(
-        {pid, used.busy_ns, idle, used.stays, used.longest_ns});
+    report.processes.push_back({pid, used.busy_ns, idle, used.stays,
+                                used.longest_ns, used.ended, used.ended_ns});
   }
   used_.clear();
   // What was counted past now belongs to this report; do not count it again.

@@ -30,6 +30,8 @@ struct Report {
     uint64_t stays = 0;    // times that it came onto the GPU
     // Its longest time on it in one go, with what lay before the interval.
     uint64_t longest_ns = 0;
+    // Stays that ended, and their lengths, with what lay before the interval.
+    uint64_t ended = 0, ended_ns = 0;
   };
   uint64_t interval_ns = 0;
   // The interval's end by RealClock(). Filled in by SwitchLog, which reads both
@@ -59,6 +61,7 @@ class Decoder {
     uint64_t last_ns = 0;
     uint64_t stays = 0;
     uint64_t longest_ns = 0;
+    uint64_t ended = 0, ended_ns = 0;
   };
 
   void Close(uint64_t at_ns);

@@ -36,6 +36,8 @@ TEST(Decoder, CountsWhatEachProcessRan) {
   EXPECT_EQ(report.processes[0].idle_ns, 300u);
   EXPECT_EQ(report.processes[0].stays, 2u);
   EXPECT_EQ(report.processes[0].longest_ns, 400u);
+  EXPECT_EQ(report.processes[0].ended, 2u);
+  EXPECT_EQ(report.processes[0].ended_ns, 500u);
   EXPECT_EQ(report.processes[1].busy_ns, 50u);
   EXPECT_EQ(report.other_ns, 0u);
 }
@@ -46,6 +48,7 @@ TEST(Decoder, AStayAcrossReportsIsSplitBetweenThem) {
   Report report = decoder.Take(1000);
   EXPECT_EQ(report.processes[0].busy_ns, 900u);
   EXPECT_EQ(report.processes[0].idle_ns, 0u);
+  EXPECT_EQ(report.processes[0].ended, 0u);
   report = decoder.Take(2000);
   ASSERT_EQ(report.processes.size(), 1u);
   EXPECT_EQ(report.processes[0].busy_ns, 1000u);
@@ -54,6 +57,8 @@ TEST(Decoder, AStayAcrossReportsIsSplitBetweenThem) {
   EXPECT_EQ(report.processes[0].busy_ns, 100u);
   EXPECT_EQ(report.processes[0].idle_ns, 900u);
   EXPECT_EQ(report.processes[0].longest_ns, 2000u) << "since it came";
+  EXPECT_EQ(report.processes[0].ended, 1u);
+  EXPECT_EQ(report.processes[0].ended_ns, 2000u) << "told once, where it ends";
   EXPECT_TRUE(decoder.Take(4000).processes.empty());
 }
 

@@ -30,7 +30,9 @@ Usage ToUsage(const Report& report) {
          .busy_us = static_cast<int64_t>(process.busy_ns / 1000),
          .idle_us = static_cast<int64_t>(process.idle_ns / 1000),
          .stays = static_cast<int64_t>(process.stays),
-         .longest_us = static_cast<int64_t>(process.longest_ns / 1000)});
+         .longest_us = static_cast<int64_t>(process.longest_ns / 1000),
+         .ended = static_cast<int64_t>(process.ended),
+         .ended_us = static_cast<int64_t>(process.ended_ns / 1000)});
   if (report.other_ns > 0)
     usage.runs.push_back(
         {.pid = 0, .busy_us = static_cast<int64_t>(report.other_ns / 1000)});

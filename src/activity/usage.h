@@ -23,6 +23,8 @@ struct PidActivity {
   int64_t idle_us = 0;     // since it was last on the GPU; 0 = on it now
   int64_t stays = 0;       // times that it came onto the GPU
   int64_t longest_us = 0;  // on it in one go, also from before the interval
+  int64_t ended = 0;       // stays that ended within it
+  int64_t ended_us = 0;    // their lengths, also from before the interval
 };
 
 struct Usage {

@@ -19,15 +19,15 @@ constexpr int64_t kFreshUs = 5'000'000;
 }  // namespace
 
 GpuShare::GpuShare(EventLoop& loop, const Clock& clock, std::string uuid,
-                   const ArbiterOptions& options, SlotServer* server,
-                   Suspender* suspender, RateChanged on_rate)
+                   const Rules& rules, SlotServer* server, Suspender* suspender,
+                   RateChanged on_rate)
     : loop_(loop),
       clock_(clock),
       uuid_(std::move(uuid)),
       server_(server),
       suspender_(suspender),
       on_rate_(std::move(on_rate)),
-      arbiter_(options) {}
+      arbiter_(rules) {}
 
 GpuShare::~GpuShare() {
   *alive_ = false;
@@ -97,8 +97,8 @@ void GpuShare::CarryOut(const Switch& call) {
       });
 }
 
-void GpuShare::SetOptions(const ArbiterOptions& options) {
-  arbiter_.SetOptions(options);
+void GpuShare::SetRules(const Rules& rules) {
+  arbiter_.SetRules(rules);
   Step(Tick{});
 }
 

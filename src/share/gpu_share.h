@@ -31,11 +31,11 @@ class GpuShare {
 
   // server and suspender must outlive the object.
   GpuShare(EventLoop& loop, const Clock& clock, std::string uuid,
-           const ArbiterOptions& options, SlotServer* server,
-           Suspender* suspender, RateChanged on_rate);
+           const Rules& rules, SlotServer* server, Suspender* suspender,
+           RateChanged on_rate);
   ~GpuShare();
 
-  void SetOptions(const ArbiterOptions& options);
+  void SetRules(const Rules& rules);
   void SetTenant(TenantId tenant, const TenantSpec& spec);
   void RemoveTenant(TenantId tenant);
 

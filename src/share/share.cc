@@ -106,7 +106,7 @@ class ShareImpl : public Share, public SlotServer::Observer {
   EventLoop& loop_;
   const Clock& clock_;
   const ShareOptions options_;
-  ArbiterOptions arbiter_options_;
+  Rules rules_;
   RateCallback on_rate_;
   EventLoop::TimerId audit_timer_ = 0;
   TenantId last_tenant_ = 0;
@@ -133,7 +133,7 @@ ShareImpl::Gpu& ShareImpl::GpuOf(const std::string& uuid) {
       loop_, clock_, system_, options_.dev_dir, uuid,
       [this, uuid](const absl::Status& status) { OnReady(uuid, status); });
   gpu.share = std::make_unique<GpuShare>(
-      loop_, clock_, uuid, arbiter_options_, &server_, gpu.suspender.get(),
+      loop_, clock_, uuid, rules_, &server_, gpu.suspender.get(),
       [this, uuid](int64_t us) {
         if (on_rate_) on_rate_(uuid, std::chrono::microseconds(us));
       });
@@ -147,10 +147,9 @@ void ShareImpl::Put(const SlotSpec& spec, Slot* slot) {
 }
 
 absl::Status ShareImpl::Configure(const ShareConfig& config) {
-  arbiter_options_.period_us = config.period.count();
-  arbiter_options_.turn_us = config.turn.count();
-  arbiter_options_.standard_takes_turns = config.standard_takes_turns;
-  for (auto& [uuid, gpu] : gpus_) gpu.share->SetOptions(arbiter_options_);
+  rules_.earned.longest_us = config.period.count() / 2;
+  rules_.turns.batch_us = config.turn.count();
+  for (auto& [uuid, gpu] : gpus_) gpu.share->SetRules(rules_);
 
   std::set<std::string> wanted;
   for (const SlotSpec& spec : config.slots) wanted.insert(spec.id());
@@ -231,7 +230,8 @@ void ShareImpl::OnActivity(absl::string_view gpu_uuid,
       activity.other_busy_us += run.busy_us;
     else
       activity.runs.push_back({process->second, run.busy_us, run.idle_us,
-                               run.stays, run.longest_us});
+                               run.stays, run.longest_us, run.ended,
+                               run.ended_us});
   }
   gpu->second.share->OnActivity(activity);
 }

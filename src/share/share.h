@@ -49,7 +49,6 @@ struct SlotSpec {
 struct ShareConfig {
   std::chrono::microseconds period{40'000};
   std::chrono::microseconds turn{500'000};
-  bool standard_takes_turns = false;
   std::vector<SlotSpec> slots;
 };
 

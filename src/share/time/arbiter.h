@@ -5,13 +5,10 @@
 // One caller, one thread. Never fails: an event about something unknown is
 // ignored.
 //
-// The rules and why each is there: docs/arbiter.md. In short:
-//  - standard tenants share by slices, period x weight / sum of weights;
-//  - with a latency tenant attached, batch tenants take exclusive turns, the
-//    one whose turn it is on a tiny slice, the latency tenant on a long one;
-//  - a latency tenant above its weighted share is served as standard;
-//  - a limit is kept by duty cycle; a lone tenant without one is left alone;
-//  - Controls (controls.h) carries the decision out in a safe order.
+// Reports of who ran become what each tenant wants (demand.h) and how far it is
+// ahead (credit.h); that and whose turn it is (turns.h) become a plan (plan.h),
+// which Controls (controls.h) carries out in a safe order. The rules and why
+// each is there: docs/arbiter.md.
 
 #ifndef RONDO_SHARE_TIME_ARBITER_H_
 #define RONDO_SHARE_TIME_ARBITER_H_
@@ -21,26 +18,33 @@
 #include <optional>
 #include <vector>
 
-#include "share/time/arbiter_options.h"
-#include "share/time/arbiter_state.h"
 #include "share/time/controls.h"
+#include "share/time/earned_slice.h"
 #include "share/time/event.h"
+#include "share/time/holder_slice.h"
+#include "share/time/plan.h"
+#include "share/time/rules.h"
+#include "share/time/tenant.h"
+#include "share/time/turns.h"
 
 namespace rondo::share {
 
 class Arbiter {
  public:
-  explicit Arbiter(const ArbiterOptions& options)
-      : options_(options), controls_(options.controls) {}
+  explicit Arbiter(const Rules& rules)
+      : rules_(rules),
+        controls_(rules.controls),
+        earned_(static_cast<double>(rules.base_slice_us)) {}
 
   // now_us must not run backwards.
   Decision Step(int64_t now_us, const Event& event);
 
-  // Live change of period and turn (not of the controls' constants); takes
-  // effect with the next Step.
-  void SetOptions(const ArbiterOptions& options) { options_ = options; }
+  // Live change (not of the controls' constants); takes effect with the next
+  // Step.
+  void SetRules(const Rules& rules) { rules_ = rules; }
 
   TenantView View(TenantId tenant, int64_t now_us);
+  Mode mode() const { return mode_; }
 
  private:
   using Process = ArbiterProcess;
@@ -59,47 +63,52 @@ class Arbiter {
   // Bookkeeping (arbiter.cc).
   bool LogFresh(int64_t now_us) const;
   bool UsageKnown(int64_t now_us) const;
-  bool Active(int64_t now_us, Tenant& tenant) const;
   bool Confirmed(TenantId id, Controls::Run run, int64_t since_us) const;
   void Recount(int64_t now_us, TenantId id);
-  void UpdateBudget(int64_t now_us, TenantId id, Tenant& tenant);
-  void UpdateThrottle(int64_t now_us, Tenant& tenant, Decision* decision);
-  void UpdateShare(int64_t now_us, TenantId id, Tenant& tenant);
-  void UpdateHolderIdle(const Activity& event, int64_t now_us);
-  void UpdateContention(const Activity& event, int64_t now_us);
-  void UpdateEarlyLeavers(int64_t now_us);
-  void ObserveAnew(int64_t now_us);
-  void BeginWindow(int64_t now_us);
+  void PassTime(int64_t now_us);
   double UsedShare(int64_t now_us, Tenant& tenant) const;
+  uint32_t SliceOf(TenantId id) const;
   void UpdateCrowded(int64_t now_us);
+
+  // What a report of the log says (reports.cc).
+  std::map<TenantId, Use> TakeReport(int64_t now_us, const Activity& event);
+  void UpdateHolder(int64_t now_us, const Activity& event);
+  void UpdateDemand(int64_t now_us, const Activity& event,
+                    const std::map<TenantId, Use>& uses);
+  void UpdateSlices(int64_t now_us, const Activity& event,
+                    const std::map<TenantId, Use>& uses);
+  void UpdateParts();
+  bool KeptOff(const Tenant& tenant) const;
+
+  // What a sample says (samples.cc).
   void OnSampled(int64_t now_us, const Activity& event);
+  void UpdateSampledOver(int64_t now_us, TenantId id, Tenant& tenant);
   void NoteTurns(int64_t now_us);
-  bool HolderIdle() const;
 
-  // The plan (plan.cc; without latency tenants plan_standard.cc).
-  bool TakesTurns(const Tenant& tenant) const;
-  bool Contends(const Tenant& tenant) const;
-  bool Holds(TenantId id) const { return has_holder_ && id == turn_.holder; }
-  bool Served(const Tenant& tenant) const;
+  // What follows (decide.cc).
+  Standing StandingOf(int64_t now_us, const Tenant& tenant) const;
+  Scene SceneOf(int64_t now_us);
   void Plan(int64_t now_us, Decision* decision);
-  void PlanStandard(int64_t now_us);
-  int PresentCount() const;
-  double RotationUs() const;
-  std::map<TenantId, double> DueSlices(int64_t now_us) const;
-  void PlanTurns(int64_t now_us);
-  void UpdateTurn(int64_t now_us, Decision* decision);
-  void GiveTurn(int64_t now_us, TenantId id);
-  TenantId NextInTurn() const;
-  int64_t TurnLength(const Tenant& tenant) const;
-  bool InGap(int64_t now_us) const;
+  void UpdateTurns(int64_t now_us, const Scene& scene, Decision* decision);
+  bool InGap(int64_t now_us, int64_t waited_us) const;
   int ActiveGroups(int64_t now_us, TenantId id) const;
-  void WantSlice(TenantId id, bool runnable, double group_slice_us);
-  void SampleRate(int64_t now_us, Decision* decision) const;
+  void WantSlice(const Placed& placed);
+  int64_t SampleInterval(int64_t now_us, const Scene& scene) const;
 
-  ArbiterOptions options_;
+  Rules rules_;
   Controls controls_;
   std::map<TenantId, Tenant> tenants_;
   std::map<ProcessId, Process> processes_;
+  Mode mode_ = Mode::kAlone;
+  bool serves_ = false;  // a latency tenant
+  Turns turns_;
+  EarnedSlice earned_;
+  HolderSlice holder_slice_;
+  int64_t not_after_us_ = INT64_MAX;  // of this step's suspensions
+  // The longest round of late, and when it was one.
+  double round_us_ = 0;
+  int64_t round_at_us_ = INT64_MIN / 2;
+  int64_t visit_us_ = INT64_MIN / 2, proven_visit_us_ = INT64_MIN / 2;
 
   // Last Activity of the switch log, and how old it was then.
   int64_t log_at_us_ = INT64_MIN / 2, log_age_us_ = 0;
@@ -111,18 +120,6 @@ class Arbiter {
   double sampled_outside_ = 0;
   bool crowded_ = false;  // they take so much that nobody may be tiny
   int64_t crowded_since_us_ = 0;
-  // For those that use all of their slices, beside some that do not.
-  double slice_factor_ = 1;
-  int64_t observe_from_us_ = 0;
-  int64_t slices_observed_us_ = 0;     // with everybody there and on his slice
-  std::optional<double> factor_seen_;  // what the window before this one said
-  int64_t no_factor_until_us_ = INT64_MIN / 2;  // a shorter slice did not help
-  bool turns_ = false;  // a latency tenant is being served
-  bool has_holder_ = false;
-  Turn turn_;
-  // What a change within a gap has replaced, as long as that may come too late.
-  std::optional<Turn> turn_before_;
-  int64_t not_after_us_ = INT64_MAX;  // of this step's suspensions
 };
 
 }  // namespace rondo::share

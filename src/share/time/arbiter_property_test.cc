@@ -18,7 +18,7 @@ class Driver {
   // Odd seeds: anything goes. Even ones: a latency tenant and three batch
   // tenants that mostly stay, so that many turns change.
   explicit Driver(uint32_t seed)
-      : random_(seed), arbiter_(Options()), steady_(seed % 2 == 0) {
+      : random_(seed), arbiter_(TestRules()), steady_(seed % 2 == 0) {
     if (!steady_) return;
     for (TenantId id = 1; id <= 4; ++id) {
       specs_[id].cls = id == 1 ? TenantClass::kLatency : TenantClass::kBatch;
@@ -32,11 +32,11 @@ class Driver {
   uint32_t Pick(uint32_t n) { return random_() % n; }
   bool Chance(double p) { return Pick(10'000) < p * 10'000; }
 
-  static ArbiterOptions Options() {
-    ArbiterOptions options;
-    options.turn_us = 20'000;
-    options.gap_wait_us = 5'000;
-    return options;
+  static Rules TestRules() {
+    Rules rules;
+    rules.turns.batch_us = rules.turns.standard_us = 20'000;
+    rules.turns.gap_wait_us = 5'000;
+    return rules;
   }
 
   void Send(const Event& event) {

@@ -27,6 +27,20 @@ TEST(ArbiterSim, WeightsComeOutAsWritten) {
   EXPECT_GE(sim.Sum(), 0.985);
 }
 
+// rondo.period, a live change of it too.
+TEST(ArbiterSim, TheConfigBoundsTheSlicesThatAreEarned) {
+  Rules rules;
+  rules.earned.longest_us = 10'000;
+  Sim sim(Sim::Source::kLog, kSecond, rules);
+  for (TenantId id : {1, 2}) sim.Add(id, {kStandard, 1}, kBusy);
+  sim.Run(3 * kSecond);
+  for (TenantId id : {1, 2}) EXPECT_EQ(sim.View(id).slice_us, 10'000u);
+  rules.earned.longest_us = 5'000;
+  sim.SetRules(rules);
+  sim.Run(2 * kSecond);
+  for (TenantId id : {1, 2}) EXPECT_EQ(sim.View(id).slice_us, 5'000u);
+}
+
 TEST(ArbiterSim, FourTenantsByWeight) {
   Sim sim;
   const double weights[] = {4, 2, 1, 1};
@@ -83,6 +97,7 @@ TEST(ArbiterSim, HowAProgramStartsIsNotHowItGoesOn) {
     sim.SetLoad(1, {.work_us = 2'000, .think_us = 30});
     sim.Run(starts_us);
     sim.SetLoad(1, kBusy);
+    sim.Run(2 * kSecond);
     sim.Measure();
     sim.Run(5 * kSecond);
     for (TenantId id = 1; id <= 4; ++id)
@@ -142,8 +157,8 @@ TEST(ArbiterSim, ALatencyTenantBesideThreeBatchTenants) {
   EXPECT_LE(sim.slices, 4) << "a turn sets no slices";
 }
 
-TEST(ArbiterSim, StandardTenantsTakeTurnsWhereAsked) {
-  Sim sim(Sim::Source::kLog, kSecond, {.standard_takes_turns = true});
+TEST(ArbiterSim, StandardTenantsThatFillTheGpuTakeTurnsUnasked) {
+  Sim sim;
   sim.Add(1, {kLatency, 1}, kRequests);
   sim.Add(2, {kStandard, 1}, kBusy);
   sim.Add(3, {kStandard, 1}, kBusy);
@@ -155,7 +170,7 @@ TEST(ArbiterSim, StandardTenantsTakeTurnsWhereAsked) {
   EXPECT_LE(sim.Latency(1, 0.99), 2300) << "alone 2000";
   for (TenantId id = 2; id <= 4; ++id)
     EXPECT_NEAR(sim.Share(id), 0.28, 0.03) << id;
-  EXPECT_NEAR(sim.switches, 2 * 24, 4) << "two a turn";
+  EXPECT_NEAR(sim.switches, 2 * 12 * 5, 2 * 7) << "two a turn of 200 ms";
 }
 
 TEST(ArbiterSim, ProcessesOfATenantShareItsTurn) {
@@ -362,7 +377,7 @@ TEST(ArbiterSim, ALatencyTenantThatLeavesEarlyHasItsShareBesideAnother) {
   sim.Measure();
   sim.Run(20 * kSecond);
   EXPECT_GE(sim.Share(1), 0.35);
-  EXPECT_GE(sim.Share(2), 0.35);
+  EXPECT_GE(sim.Share(2), 0.25) << "half of its share, whatever is borrowed";
 }
 
 TEST(ArbiterSim, AStandardTenantBesideBothClassesKeepsItsShare) {
@@ -391,17 +406,15 @@ TEST(ArbiterSim, ALatencyTenantBesideOneStandardTenant) {
 }
 
 // On the driver's own slices it waits for 3 x 2 ms.
-TEST(ArbiterSim,
-     ALatencyTenantBesideThreeStandardTenantsWaitsForOneShortRound) {
+TEST(ArbiterSim, ALatencyTenantBesideThreeStandardTenantsWaitsForNone) {
   Sim sim;
   sim.Add(1, {kLatency, 1}, kRequests);
   for (TenantId id = 2; id <= 4; ++id) sim.Add(id, {kStandard, 1}, kBusy);
   sim.Run(2 * kSecond);
   sim.Measure();
   sim.Run(10 * kSecond);
-  EXPECT_LE(sim.Latency(1, 0.99), 2000 + 4000 + 400);
-  for (TenantId id = 2; id <= 4; ++id) EXPECT_NEAR(sim.Share(id), 0.26, 0.03);
-  EXPECT_EQ(sim.switches, 0) << "standard tenants are never suspended";
+  EXPECT_LE(sim.Latency(1, 0.99), 2300);
+  for (TenantId id = 2; id <= 4; ++id) EXPECT_NEAR(sim.Share(id), 0.27, 0.03);
 }
 
 TEST(ArbiterSim, ALimitHoldsEvenAlone) {
@@ -474,7 +487,8 @@ TEST(ArbiterSim, ManyThatStartTogetherAreSetOnce) {
     sim.Run(50'000);
   }
   sim.Run(kSecond);
-  EXPECT_LE(sim.slices, 16 + 1) << "the first was there alone before";
+  EXPECT_LE(sim.slices, 5 * 16) << "not one for each that comes";
+  sim.Run(2 * kSecond);
   sim.Measure();
   sim.Run(5 * kSecond);
   for (TenantId id = 1; id <= 16; ++id)
@@ -487,7 +501,7 @@ TEST(ArbiterSim, ALoneTenantIsLeftAlone) {
     sim.Add(1, {cls, 0.25}, kBusy);
     sim.Run(5 * kSecond);
     EXPECT_EQ(sim.switches, 0);
-    EXPECT_LE(sim.slices, 1);
+    EXPECT_LE(sim.slices, 2);
     EXPECT_GE(sim.Share(1), 0.99);
   }
 }
@@ -540,12 +554,13 @@ TEST(ArbiterSim, BurstsAreServedBesideSteadyWork) {
   sim.Run(2 * kSecond);
   sim.Measure();
   sim.Run(20 * kSecond);
-  // Its gaps are shorter than what tells an idle holder from a waiting one, so
-  // half of its own turns is lost, and nothing of the others'.
-  EXPECT_GE(sim.Sum(), 0.78);
+  // A pause is found out after the next request, and the turn goes on once
+  // there is work again: what is lost is some 12 ms of each pause and two
+  // switches.
+  EXPECT_GE(sim.Sum(), 0.72);
   EXPECT_GE(sim.Share(3), 0.15);
-  EXPECT_GE(sim.Share(2), 0.40);
-  EXPECT_LE(sim.Latency(1, 0.99), 2400);
+  EXPECT_GE(sim.Share(2), 0.28);
+  EXPECT_LE(sim.Latency(1, 0.99), 2500);
 }
 
 TEST(ArbiterSim, TheHolderOfTheTurnDiesAndTheNextOneRunsAtOnce) {

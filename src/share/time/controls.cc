@@ -15,6 +15,8 @@ static_assert(wire::kLeastSharedSliceUs > rm::kContextSwitchUs &&
 // A process that answers nothing is asked no more than this often in advance.
 constexpr size_t kMaxInFlight = 16;
 constexpr int kBrokenAfter = 3;
+// So many times too long is not left for later.
+constexpr double kUrgent = 1.5;
 // The log's times and ours are compared across clocks and threads: what is seen
 // on the GPU so shortly after its suspension was there before.
 constexpr int64_t kEscapeLeastUs = 20'000;
@@ -194,6 +196,8 @@ bool Controls::SliceDue(int64_t now_us, bool emergency, Process& p,
     due += std::max(p.slice_retry_us, options_.retry_us);
   else if (p.slice_failures > 0 && !(raises_tiny && p.slice_failures == 1))
     due += std::max(p.slice_retry_us, options_.retry_us);
+  else if (last > kUrgent * want && !lowers_to_tiny)
+    due += options_.urgent_interval_us;  // somebody waits for its end
   else if (!raises_tiny && !lowers_to_tiny)
     due = std::max(due + options_.slice_interval_us, settled_at_us_);
   if (p.in_flight.size() >= kMaxInFlight) return false;

@@ -41,6 +41,8 @@ struct ControlOptions {
   // Changes that nothing urgent asks for are this far apart, per process: each
   // takes the group off the GPU.
   int64_t slice_interval_us = 200'000;
+  // ... and these: a slice much longer than it should be.
+  int64_t urgent_interval_us = 20'000;
   // ... and wait while channels come and go, as when many programs start: then
   // every slice changes with each of them. Not for ever.
   int64_t settle_us = 200'000;

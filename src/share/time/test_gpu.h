@@ -44,8 +44,8 @@ class Sim {
 
   // sample_us: how far apart NVML's samples are, and what they are averages of.
   explicit Sim(Source source = Source::kLog, int64_t sample_us = 1'000'000,
-               const ArbiterOptions& options = {})
-      : source_(source), nvml_us_(sample_us), arbiter_(options) {}
+               const Rules& rules = {})
+      : source_(source), nvml_us_(sample_us), arbiter_(rules) {}
 
   // Its process is known by the tenant's id; AddProcess gives it more.
   void Add(TenantId id, TenantSpec spec, Load load) {
@@ -71,6 +71,8 @@ class Sim {
     group.slice_us = slice_us;
     groups_[id] = group;
   }
+
+  void SetRules(const Rules& rules) { arbiter_.SetRules(rules); }
 
   // From now on it does something else.
   void SetLoad(ProcessId id, Load load) {
@@ -159,6 +161,7 @@ class Sim {
     int64_t arrived_us = 0;
     int64_t busy_us = 0, sample_busy_us = 0, sample_stays = 0, ran_us = -1;
     int64_t stay_us = 0, sample_longest_us = 0;
+    int64_t ended = 0, ended_us = 0;
     int64_t nvml_busy_us = 0;
     int64_t idle_turn_us = 0;
     std::vector<int64_t> latencies;
@@ -280,6 +283,7 @@ class Sim {
         if (Ready(next->second)) break;
       }
       if (next->first != current_) switching_us_ = kSwitchUs;
+      EndStay();
       current_ = next->first;
       ++next->second.sample_stays;
       next->second.stay_us = 0;
@@ -309,6 +313,13 @@ class Sim {
     group->ran_us = now_us_ + kStepUs;
   }
 
+  void EndStay() {
+    const auto left = groups_.find(current_);
+    if (left == groups_.end()) return;
+    ++left->second.ended;
+    left->second.ended_us += left->second.stay_us;
+  }
+
   void TakeSample() {
     Activity activity;
     activity.interval_us = now_us_ - sampled_us_;
@@ -319,7 +330,9 @@ class Sim {
       else if (group.sample_busy_us > 0)
         activity.runs.push_back({id, group.sample_busy_us,
                                  now_us_ - group.ran_us, group.sample_stays,
-                                 group.sample_longest_us});
+                                 group.sample_longest_us, group.ended,
+                                 group.ended_us});
+      group.ended = group.ended_us = 0;
       group.sample_busy_us = group.sample_stays = group.sample_longest_us = 0;
     }
     log_.push_back({now_us_, std::move(activity)});
