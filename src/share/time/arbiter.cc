@@ -57,6 +57,7 @@ void Arbiter::On(int64_t now_us, const TenantGone& event) {
     }
   }
   tenants_.erase(event.tenant);
+  turns_.Forget(event.tenant);
 }
 
 void Arbiter::On(int64_t, const ProcessAttached& event) {

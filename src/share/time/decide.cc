@@ -71,6 +71,8 @@ Scene Arbiter::SceneOf(int64_t now_us) {
                   .visit_us = tenant.demand.visit_us(),
                   .fills = tenant.demand.fills(),
                   .told = tenant.demand.Told(now_us, rules_.demand),
+                  .steady = tenant.demand.Steady(now_us, rules_.demand),
+                  .filled = tenant.demand.filled(),
                   .part = tenant.part};
     for (const auto& [process_id, process] : processes_)
       member.unsuspended |= process.tenant == id && process.groups > 0 &&
@@ -104,12 +106,15 @@ void Arbiter::Plan(int64_t now_us, Decision* decision) {
   UpdateCrowded(now_us);
   Scene scene = SceneOf(now_us);
   if (turns_.holder() && UsageKnown(now_us)) {
-    int64_t others_us = rules_.turns.idle_us;
+    double others_us = static_cast<double>(rules_.turns.idle_us);
     int takers = 0;
-    for (const Placed& placed : PlanOf(scene, Mode::kServed, rules_))
-      others_us += static_cast<int64_t>(placed.group_slice_us);
-    for (const Member& m : scene.members) takers += TakesTurns(scene, m);
-    if (takers > 1 && turns_.Paused(others_us, rules_.turns)) {
+    const std::vector<Placed> plan = PlanOf(scene, Mode::kServed, rules_);
+    for (size_t i = 0; i < plan.size(); ++i) {
+      others_us += plan[i].group_slice_us * scene.members[i].groups;
+      takers += TakesTurns(scene, scene.members[i]);
+    }
+    if (takers > 1 &&
+        turns_.Paused(static_cast<int64_t>(others_us), rules_.turns)) {
       tenants_.at(*turns_.holder()).paused = true;
       turns_.Pause(now_us);
       scene = SceneOf(now_us);

@@ -21,7 +21,7 @@ void Demand::Add(int64_t now_us, const Use& use, const Round& round,
   if (use.busy_us > 0) {
     const bool away =
         away_us > std::max<double>(rules.pause_us, 1.5 * round.others_us);
-    if (away) JudgeAnew();
+    if (away) fills_since_us_ = now_us;
     came_ = away && !round.kept_off && last_us_ != kNever;
     last_us_ = now_us - use.idle_us;
     asleep_ = false;
@@ -41,7 +41,8 @@ void Demand::Judge(int64_t now_us, const Use& report, const Round& round,
   const bool same = std::abs(round.slice_us - judged_slice_us_) <=
                     kSameSlice * round.slice_us;
   judged_slice_us_ = round.slice_us;
-  if (!same || !round.contended || round.kept_off) return JudgeAnew();
+  if (!same || round.kept_off) return JudgeAnew();
+  if (!round.contended) return;
   visit_us_ *= kVisitFades;
   if (report.longest_us < rules.fills * round.slice_us)
     visit_us_ = std::max(visit_us_, static_cast<double>(report.longest_us));
@@ -49,23 +50,38 @@ void Demand::Judge(int64_t now_us, const Use& report, const Round& round,
   judged_busy_us_ += report.busy_us;
   judged_ended_ += report.ended;
   judged_ended_us_ += report.ended_us;
+  const auto longest_us = static_cast<double>(report.longest_us);
+  if (longest_us > rules.waited * round.slice_us) {
+    // It had work, or was an idle context that nobody drove off: a slice at
+    // most is what it shows.
+    if (report.ended > 0 && report.ended_us >= report.longest_us)
+      judged_ended_us_ -=
+          report.longest_us - static_cast<int64_t>(round.slice_us);
+  }
   if (judged_ended_ < rules.least_stays) return;
   const auto stays = static_cast<double>(judged_ended_);
   const auto busy_us = static_cast<double>(judged_busy_us_);
   use_ = std::min(
       1.0, static_cast<double>(judged_ended_us_) / stays / round.slice_us);
+  stay_us_ = use_ * round.slice_us;
   // Others had the GPU whenever it was away, and for no longer than they may.
   const double explained_us = busy_us + stays * round.others_us +
                               static_cast<double>(round.interval_us);
   const bool always =
       static_cast<double>(judged_us_) <= rules.explained * explained_us;
   JudgeAnew();
-  if (round.tells) told_us_ = now_us;
+  if (round.tells) {
+    told_us_ = now_us;
+    filled_ = use_ >= rules.fills && always;
+  }
   if (use_ >= rules.fills && always) {
-    if (round.tells) fills_ = true;
+    if (round.tells && !fills_) {
+      fills_ = true;
+      fills_since_us_ = now_us;
+    }
     return;
   }
-  if (use_ < rules.leaves || !always) fills_ = false;
+  if (use_ < rules.leaves || !always) fills_ = filled_ = false;
   if (!fills_ && visits_since_us_ == kNever) visits_since_us_ = now_us;
 }
 

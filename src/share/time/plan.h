@@ -37,6 +37,8 @@ struct Member {
   double visit_us = 0;       // its longest request of late
   bool fills = false;        // its slices, whatever its class claims
   bool told = false;         // ... or not, was seen lately
+  bool steady = false;       // ... for a while
+  bool filled = false;       // its slices, whenever it had work
   double part = 1;           // of its slice by weight that is fair to others
 };
 
@@ -55,7 +57,7 @@ struct Scene {
 enum class Mode : uint8_t {
   kAlone,     // at most one wants it
   kRotation,  // all who want it always have work
-  kVisited,   // somebody comes and goes: all go round on the driver's slices
+  kVisited,   // somebody comes and goes: all go round on short slices
   kServed,    // ... and is waited for: the others run one at a time
 };
 Mode ModeOf(const Scene& scene);

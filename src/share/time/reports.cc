@@ -10,9 +10,6 @@
 namespace rondo::share {
 namespace {
 
-// Longer than so many slices on the GPU: nobody waited for it. An idle context
-// stays there until another one comes, and the log cannot tell that from work.
-constexpr double kWaitedSlices = 1.5;
 constexpr int64_t kRoundKeptUs = 300'000;
 constexpr int64_t kMissedUs = 5'000;  // that a round may take longer
 
@@ -137,7 +134,7 @@ void Arbiter::UpdateDemand(int64_t now_us, const Activity& event,
     tenant.demand.Add(now_us, use, round, rules_.demand);
     if (tenant.demand.came()) earned_.Visited(now_us, rules_.earned);
     const double all = std::max(weights, tenant.spec.weight);
-    const bool waited = use.longest_us <= kWaitedSlices * round.slice_us;
+    const bool waited = use.longest_us <= rules_.demand.waited * round.slice_us;
     double used_us = !round.contended ? 0
                      : waited
                          ? use.busy_us
@@ -175,12 +172,13 @@ void Arbiter::UpdateSlices(int64_t now_us, const Activity& event,
   if (mode_ == Mode::kAlone) return;
   double rotation_us = 0, shortest_visit_us = EarnedSlice::kNobodyUs;
   for (const auto& [id, tenant] : tenants_) {
-    if (tenant.groups == 0 || tenant.demand.asleep()) continue;
+    if (tenant.groups == 0) continue;
+    if (tenant.standing != Standing::kFills && tenant.demand.stay_us() > 0 &&
+        now_us - tenant.demand.last_us() <= rules_.earned.remembered_us)
+      shortest_visit_us = std::min(shortest_visit_us, tenant.demand.stay_us());
+    if (tenant.demand.asleep()) continue;
     rotation_us += static_cast<double>(SliceOf(id) + rm::kContextSwitchUs) *
                    ActiveGroups(now_us, id);
-    const Standing standing = tenant.standing;
-    if (standing == Standing::kVisits || standing == Standing::kOver)
-      shortest_visit_us = std::min(shortest_visit_us, tenant.demand.visit_us());
   }
   if (earned_.Judge(now_us, rotation_us, shortest_visit_us, rules_.earned))
     UpdateParts();

@@ -30,6 +30,8 @@ struct DemandRules {
   double explained = 1.3;       // its absence, by what the others may take
   // Comes and goes for so long: it will go on like that.
   int64_t proven_us = 150'000;
+  int64_t steady_us = 1'000'000;
+  double waited = 1.5;  // slices on the GPU: longer, and nobody waited for it
 };
 
 // What a tenant may use before the others are served first (credit.h).

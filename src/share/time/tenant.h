@@ -45,7 +45,7 @@ struct ArbiterTenant {
   bool wanted_runnable = true;
   bool paused = false;  // made nothing of its last turn, has not run since
 
-  // By NVML's samples (arbiter_sampled.cc).
+  // By NVML's samples (samples.cc).
   bool sampled_over = false;
   int64_t sampled_over_since_us = INT64_MIN / 2;
   double sampled_share = 0;       // of the last second, roughly

@@ -30,6 +30,10 @@ constexpr Program kOneKernel{
     "1 x 100 us",
     [](unsigned seed) { return Requests(1, 100 * kUs, 2 * kMs, seed); },
     kMedian};
+constexpr Program kRare{
+    "rare 20 x 100 us",
+    [](unsigned seed) { return Requests(20, 100 * kUs, 60 * kMs, seed); },
+    kMedian};
 // Two seconds of tokens, two of none.
 constexpr Program kComes{
     "decoder that comes",
@@ -105,6 +109,16 @@ const std::vector<Mix>& Mixes() {
          600},
         {"8 notebook", std::vector<Program>(8, kNotebook), 600},
         {"3 data_train", std::vector<Program>(3, kDataTrain), 120},
+        // An idle context that stays on the GPU must not pass for work, nor a
+        // training that pauses for one that may take turns.
+        {"requests + 2 data_train", {kRequests, kDataTrain, kDataTrain}, 60},
+        {"requests + data_train + saturate",
+         {kRequests, kDataTrain, kSaturate},
+         60},
+        {"graph + 2 data_train", {kGraph, kDataTrain, kDataTrain}, 60},
+        {"rare requests + saturate", {kRare, kSaturate}},
+        {"rare requests + 3 saturate",
+         {kRare, kSaturate, kSaturate, kSaturate}},
     };
     for (int others : {1, 3, 7})
       all.push_back(Beside(kRequests, others, kKernels));

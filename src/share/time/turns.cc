@@ -24,6 +24,7 @@ int64_t Turns::LengthOf(const Taker& taker, const std::vector<Taker>& takers,
 void Turns::Give(int64_t now_us, const Taker& taker,
                  const std::vector<Taker>& takers, const TurnRules& rules) {
   holder_ = last_ = taker.id;
+  if (interrupted_ == holder_) interrupted_.reset();
   const auto rest = rest_.find(taker.id);
   end_us_ = now_us + (rest == rest_.end() ? LengthOf(taker, takers, rules)
                                           : rest->second.us);
@@ -36,6 +37,9 @@ void Turns::Give(int64_t now_us, const Taker& taker,
 // The one after whoever had the last turn, in order of ids and round again, who
 // can make something of one; where nobody can, just the next.
 const Turns::Taker& Turns::After(const std::vector<Taker>& takers) const {
+  for (const Taker& taker : takers)
+    if (interrupted_ == taker.id && interrupted_ != holder_ && taker.can_run)
+      return taker;
   const auto after =
       std::find_if(takers.begin(), takers.end(),
                    [&](const Taker& taker) { return taker.id > last_; });
@@ -86,9 +90,11 @@ Turns::Next Turns::Update(int64_t now_us, const std::vector<Taker>& takers,
     } else if (back != nullptr && now_us < end_us_) {
       // It runs already, and disturbs more than a change of turns does.
       rest_[*holder_] = {.us = end_us_ - now_us};
+      interrupted_ = holder_;
       Give(now_us, *back, takers, rules);
     } else if (waited_us >= 0 && (!in_gap || in_gap(waited_us))) {
-      const Before before{*holder_, end_us_, ran_, unused_us_, absent_us_};
+      const Before before{*holder_,   end_us_,    ran_,
+                          unused_us_, absent_us_, rest_};
       Give(now_us, back != nullptr ? *back : After(takers), takers, rules);
       if (in_gap && waited_us < rules.gap_wait_us) {
         before_ = before;
@@ -109,7 +115,7 @@ bool Turns::Undo(TenantId suspended) {
   ran_ = before_->ran;
   unused_us_ = before_->unused_us;
   absent_us_ = before_->absent_us;
-  rest_.erase(before_->holder);
+  rest_ = before_->rest;
   before_.reset();
   return true;
 }

@@ -28,7 +28,12 @@ class Turns {
 
   std::optional<TenantId> holder() const { return holder_; }
   bool Holds(TenantId id) const { return holder_ == id; }
-  void Clear() { holder_.reset(); }
+  void Clear() {
+    holder_.reset();
+    rest_.clear();
+    interrupted_.reset();
+  }
+  void Forget(TenantId id) { rest_.erase(id); }
 
   struct Next {
     int64_t wake_us = INT64_MAX;       // ask again then
@@ -58,7 +63,8 @@ class Turns {
   // The holder makes nothing of its turn. What is left of it waits until it
   // has work again.
   void Pause(int64_t now_us) {
-    if (holder_) rest_[*holder_] = {.us = end_us_ - now_us, .paused = true};
+    if (holder_ && end_us_ > now_us)
+      rest_[*holder_] = {.us = end_us_ - now_us, .paused = true};
     holder_.reset();
   }
   // Close to its end, or in doubt: worth a closer look.
@@ -80,23 +86,26 @@ class Turns {
 
   std::optional<TenantId> holder_;
   TenantId last_ = 0;  // who had the last one
+  // Who is to go on once one that came back has had its rest.
+  std::optional<TenantId> interrupted_;
   int64_t end_us_ = 0;
   bool ran_ = false;
   int64_t unused_us_ = 0;  // GPU time that it could have had since it ran
   int64_t absent_us_ = 0;  // time since it ran, whoever ran
-  struct Before {
-    TenantId holder;
-    int64_t end_us;
-    bool ran;
-    int64_t unused_us, absent_us;
-  };
-  std::optional<Before> before_;  // that a change within a gap has replaced
   // Of turns that ended early.
   struct Rest {
     int64_t us = 0;
     bool paused = false;  // for want of work: it goes on once there is some
   };
   std::map<TenantId, Rest> rest_;
+  struct Before {
+    TenantId holder;
+    int64_t end_us;
+    bool ran;
+    int64_t unused_us, absent_us;
+    std::map<TenantId, Rest> rest;
+  };
+  std::optional<Before> before_;  // that a change within a gap has replaced
 };
 
 }  // namespace rondo::share
