@@ -222,7 +222,7 @@ class EventWriterTest : public testing::Test {
   }
   absl::Status NextError() {
     std::unique_lock lock(mutex_);
-    changed_.wait_for(lock, std::chrono::seconds(10),
+    changed_.wait_for(lock, std::chrono::seconds(60),
                       [this] { return !error_.ok(); });
     return error_;
   }

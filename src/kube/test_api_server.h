@@ -77,7 +77,7 @@ class TestApiServer {
   // The next event that was posted; empty after 10 s.
   std::optional<nlohmann::json> NextEvent() {
     std::unique_lock lock(mutex_);
-    changed_.wait_for(lock, std::chrono::seconds(10),
+    changed_.wait_for(lock, std::chrono::seconds(60),
                       [this] { return !events_.empty(); });
     if (events_.empty()) return std::nullopt;
     const std::string body = std::move(events_.front());

@@ -47,7 +47,7 @@ class Queue {
   // Empty after 10 s or Close.
   std::optional<T> Pop() {
     std::unique_lock lock(mutex_);
-    changed_.wait_for(lock, std::chrono::seconds(10),
+    changed_.wait_for(lock, std::chrono::seconds(60),
                       [this] { return closed_ || !values_.empty(); });
     if (values_.empty()) return std::nullopt;
     T value = std::move(values_.front());
