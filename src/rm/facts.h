@@ -30,9 +30,6 @@ inline constexpr int64_t kRefillUs = 100;
 // Between two kernels of one channel: a program of 100 us kernels that is alone
 // has 0.973 of the time.
 inline constexpr int64_t kLaunchGapNs = 2'700;
-// A stay is longer than the slice, on average: 9 051 us on one of 9 000, 3 241
-// on one of 3 000.
-inline constexpr int64_t kSliceErrorLeastUs = 51, kSliceErrorMostUs = 241;
 
 // --- setting a slice; takes the group off the GPU ---------------------------
 inline constexpr int64_t kSetSliceUs = 165;  // the call
@@ -45,8 +42,6 @@ inline constexpr int64_t kPreemptUs = 324;
 // --- suspending and resuming a process, in one call -------------------------
 inline constexpr int64_t kSuspendUs = 600;  // mean; 695 at most
 inline constexpr int64_t kResumeUs = 323;
-// One off and another one on.
-inline constexpr int64_t kExchangeLeastUs = 1'100, kExchangeMostUs = 1'200;
 // A training in PyTorch, with its 20 channels.
 inline constexpr int64_t kSuspendTrainingUs = 900, kResumeTrainingUs = 550;
 
